@@ -1,0 +1,47 @@
+# Two commands: make audit, make test. make help lists the rest.
+PYTHON ?= python3
+# What is given on the command line reaches the programs by the environment, so
+# that a path with spaces or quotes arrives as it was written.
+export INVENTORY ARGS CASES K8S MASTERS WORKERS LAYOUT INCIDENT HOST
+# What the caller's shell holds for other projects is not ours.
+unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP VIRTUAL_ENV MAKEFLAGS
+.DEFAULT_GOAL := help
+.PHONY: audit test test-full bench lab-up lab-status lab-down lab-break lab-heal clean help
+
+K8S ?= v1.36.3
+MASTERS ?= 3
+WORKERS ?= 1
+LAYOUT ?= kubeadm
+
+audit: ## Judge the bundled evidence, or INVENTORY=<file>; ARGS='-e k=v' are for ansible-playbook
+	@$(PYTHON) -m tests.gate.audit
+
+test: ## Install whatever is missing and pass every test, a real cluster included
+	@$(PYTHON) -m tests.gate
+
+test-full: ## The whole matrix with the components' own timers; CASES=<glob> picks
+	@$(PYTHON) -m tests.gate --full
+
+bench: ## What an audit costs, as ratios to ping and to fact gathering
+	@$(PYTHON) -m tests.gate.venvs test tests.bench
+
+lab-up: ## A real cluster in podman: K8S=v1.36.3 MASTERS=3 WORKERS=1 [LAYOUT=kubespray]
+	@$(PYTHON) -m tests.lab up --k8s "$$K8S" --masters "$$MASTERS" --workers "$$WORKERS" --layout "$$LAYOUT"
+
+lab-status: ## What runs
+	@$(PYTHON) -m tests.lab status
+
+lab-down: ## Take it away
+	@$(PYTHON) -m tests.lab down
+
+lab-break: ## Break it the way it was once broken: INCIDENT=two-leaders [HOST=m2]
+	@$(PYTHON) -m tests.lab break --incident "$$INCIDENT" $${HOST:+--host "$$HOST"}
+
+lab-heal: ## Undo what lab-break did
+	@$(PYTHON) -m tests.lab heal
+
+clean: ## Remove what the commands above made in this folder (not a running lab)
+	@rm -rf .venv tests/output .cache .ansible .hypothesis .pytest_cache
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
