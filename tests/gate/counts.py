@@ -1,0 +1,138 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a stage found: counts, read out of what the tools print, and the summary."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import re
+import xml.etree.ElementTree
+
+SANITY_RUNNING = re.compile(r"^Running sanity test \"(?P<name>[^\"]+)\"(?: on Python (?P<python>\S+))?", re.MULTILINE)
+SANITY_SKIPPED = re.compile(r"^WARNING: Skipping (?P<what>sanity test .*?|.* test .*?)\.?$", re.MULTILINE)
+NO_PYTHON = re.compile(r"^sanity test \"(?P<name>[^\"]+)\" on Python (?P<python>\S+) because it could not be found$")
+SANITY_FAILED = re.compile(r"^FATAL: The \d+ sanity test\(s\) listed below \(out of \d+\) failed[^\n]*\n(?P<names>.*)\Z", re.MULTILINE | re.DOTALL)
+ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+@dataclasses.dataclass
+class Counts:
+    """Checks that passed, and by name those that did not run or failed."""
+
+    passed: int = 0
+    failed: list[str] = dataclasses.field(default_factory=list)
+    skipped: list[str] = dataclasses.field(default_factory=list)
+
+    def add(self, other: "Counts") -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def check(self, name: str, good: bool) -> bool:
+        """One check: passed, or failed under this name."""
+        if good:
+            self.passed += 1
+        else:
+            self.failed.append(name)
+        return good
+
+
+def skipped(reason: str) -> Counts:
+    return Counts(skipped=[reason])
+
+
+def from_command(name: str, returncode: int) -> Counts:
+    """A tool that says yes or no."""
+    counts = Counts()
+    counts.check(name, returncode == 0)
+    return counts
+
+
+def from_junit(path: pathlib.Path, returncode: int) -> Counts:
+    """Pytest's own record. A run that left none, or that failed without a failed case, has failed."""
+    counts = Counts()
+    try:
+        cases = list(xml.etree.ElementTree.parse(path).iter("testcase"))
+    except (OSError, xml.etree.ElementTree.ParseError):
+        return Counts(failed=["no result was written (exit code {0})".format(returncode)])
+    for case in cases:
+        name = "{0}::{1}".format(case.get("classname", ""), case.get("name", ""))
+        skip = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            counts.failed.append(name)
+        elif skip is not None:
+            counts.skipped.append("{0}: {1}".format(case.get("name", ""), skip.get("message", "")))
+        else:
+            counts.passed += 1
+    if not cases:
+        counts.failed.append("no test was found")
+    elif returncode and not counts.failed:
+        counts.failed.append("exit code {0} although no test failed".format(returncode))
+    return counts
+
+
+def from_sanity(text: str, returncode: int) -> Counts:
+    """What ansible-test sanity ran (some tests once per Python), skipped, and found wrong."""
+    text = ANSI.sub("", text)
+    ran = [" ".join(filter(None, match.groups())) for match in SANITY_RUNNING.finditer(text)]
+    match = SANITY_FAILED.search(text)
+    names = [line.strip() for line in match["names"].splitlines() if line.strip()] if match else []
+    if returncode and not names:
+        names = ["ansible-test ended with exit code {0}".format(returncode)]
+    if not ran and not names:
+        names = ["ansible-test ran no sanity test"]
+    return Counts(
+        passed=max(0, len(ran) - len(names)) if match or not returncode else 0,
+        failed=names,
+        skipped=_by_python([found["what"] for found in SANITY_SKIPPED.finditer(text)]),
+    )
+
+
+def _by_python(reasons: list[str]) -> list[str]:
+    """A Python that is not here is one line, not one for each test that wanted it."""
+    lines: list[str] = []
+    tests: dict[str, list[str]] = {}
+    for reason in reasons:
+        match = NO_PYTHON.match(reason)
+        if match:
+            tests.setdefault(match["python"], []).append(match["name"])
+        elif reason not in lines:
+            lines.append(reason)
+    return lines + ["no Python {0} on this machine ({1})".format(python, ", ".join(names)) for python, names in tests.items()]
+
+
+@dataclasses.dataclass
+class Line:
+    """One stage in the summary."""
+
+    name: str
+    counts: Counts
+    seconds: float
+
+
+def total(lines: list[Line]) -> Counts:
+    result = Counts()
+    for line in lines:
+        result.add(line.counts)
+    return result
+
+
+def summary(lines: list[Line], seconds: float) -> str:
+    """What ran, what did not and why; the last line is for machines."""
+    out = ["", "{0:<16}{1:>8}{2:>8}{3:>9}{4:>10}".format("stage", "passed", "failed", "skipped", "seconds")]
+    for line in lines:
+        counts = line.counts
+        out.append("{0:<16}{1:>8}{2:>8}{3:>9}{4:>10.1f}".format(
+            line.name, counts.passed, len(counts.failed), len(counts.skipped), line.seconds))
+    for label, key in (("skipped", "skipped"), ("FAILED", "failed")):
+        for line in lines:
+            out += ["{0} {1}: {2}".format(label, line.name, _one_line(what)) for what in getattr(line.counts, key)]
+    counts = total(lines)
+    out.append("all stages took {0:.0f} seconds".format(seconds))
+    out.append("{0} passed, {1} failed, {2} skipped".format(counts.passed, len(counts.failed), len(counts.skipped)))
+    return "\n".join(out)
+
+
+def _one_line(text: str, width: int = 200) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 3] + "..."

@@ -1,0 +1,21 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Stands in for the get-pip script that ansible-test downloads from a host of its own.
+
+It installs the same pip from the wheel beside it, which came from the package
+index like everything else here.
+"""
+
+import glob
+import os
+import runpy
+import sys
+
+if __name__ == "__main__":
+    here = os.path.dirname(os.path.abspath(__file__))
+    name = os.path.splitext(os.path.basename(__file__))[0]
+    version = name.split("get_pip_")[1].replace("_", ".")
+    sys.path.insert(0, glob.glob(os.path.join(here, "pip-{0}-*.whl".format(version)))[0])
+    options = [word for word in sys.argv[1:] if word not in ("--no-setuptools", "--no-wheel")]
+    # A folder of ours that is inherited by pip would win over the wheel.
+    sys.argv = ["pip", "install", "--upgrade"] + options
+    runpy.run_module("pip", run_name="__main__", alter_sys=True)

@@ -1,0 +1,99 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Stages on real nodes: the lab's binaries and images, molecule, and the clusters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import sys
+
+from tests.gate import counts, machine, venvs
+from tests.gate.runner import Context
+from tests.gate.stages.code import pytest
+
+# The node images, and the Python that each Debian brings.
+SUITES = {"bullseye": "3.9", "bookworm": "3.11", "trixie": "3.13"}
+# systemd 256 and newer start on a host with cgroup v1 only when told to.
+LEGACY_CGROUPS = "SYSTEMD_PROC_CMDLINE=systemd.unified_cgroup_hierarchy=0 SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"
+HOUR = 3600
+
+
+def build(context: Context) -> counts.Counts:
+    """What the lab is made from, cached outside the checkout; only the first run takes minutes."""
+    from tests.lab import host
+
+    found = counts.Counts()
+    for pin in sorted((venvs.PINS / "go").glob("kubernetes-v*")):
+        version = pin.name.partition("-")[2]
+        reason = host.version_unavailable_reason(version)
+        if reason:
+            found.skipped.append(reason)
+            continue
+        returncode, _text = context.run([sys.executable, "-m", "tests.lab", "build", "--k8s", version], timeout=HOUR)
+        found.check("python -m tests.lab build --k8s " + version, returncode == 0)
+    return found
+
+
+def molecule(context: Context) -> counts.Counts:
+    """The audit on plain nodes of each Debian that can be had."""
+    found = counts.Counts()
+    images = {}
+    for suite in SUITES:
+        returncode, text = context.run([sys.executable, "-m", "tests.lab", "image", "--suite", suite], timeout=HOUR)
+        names = [line.strip() for line in text.splitlines() if line.startswith("localhost/")]
+        if returncode or not names:
+            found.skipped.append("Debian {0}: its image could not be made".format(suite))
+            continue
+        images[suite] = names[-1]
+    if not images:
+        found.failed.append("no node image could be made")
+        return found
+    home = venvs.ensure("test")
+    # What an earlier run found must not be what this one is judged by.
+    reports = machine.OUTPUT / "molecule"
+    shutil.rmtree(reports, ignore_errors=True)
+    paths = os.pathsep.join([str(venvs.collections()), str(venvs.bundled("containers.podman"))])
+    env = machine.environment(
+        KUBEMEND_INVENTORY=str(inventory(images)), KUBEMEND_REPORTS=str(reports),
+        ANSIBLE_COLLECTIONS_PATH=paths, ANSIBLE_HOME=str(machine.VENV / "ansible-home"),
+        NO_COLOR="1", ANSIBLE_NOCOLOR="1", PY_COLORS="0")
+    env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
+    returncode, _text = context.run([home / "bin" / "molecule", "test", "--all"], env=env, timeout=1200)
+    for suite in images:
+        found.check("the audit of a node of Debian " + suite, returncode == 0)
+    return found
+
+
+def inventory(images: dict[str, str]) -> pathlib.Path:
+    """The nodes of molecule. Their containers carry the checkout's name, so that two checkouts do not meet."""
+    legacy = [] if pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists() else ["-e", LEGACY_CGROUPS]
+    checkout = hashlib.sha256(str(machine.ROOT).encode()).hexdigest()[:6]
+    hosts = {}
+    for suite, image in images.items():
+        hosts["debian-" + suite] = {
+            "ansible_host": "kubemend-molecule-{0}-{1}".format(checkout, suite),
+            "node_container": "kubemend-molecule-{0}-{1}".format(checkout, suite),
+            "node_image": image,
+            "node_options": legacy if suite == "trixie" else [],
+            "node_python": SUITES[suite],
+        }
+    # The user is said, so that become has nothing to do: plain nodes have no sudo.
+    connection = {"ansible_connection": "containers.podman.podman", "ansible_user": "root"}
+    path = machine.VENV / "molecule-inventory.yml"
+    path.write_text(json.dumps({"nodes": {"hosts": hosts, "vars": connection}}, indent=1), encoding="utf-8")
+    return path
+
+
+def lab(context: Context) -> counts.Counts:
+    """Incidents in real clusters. Full: the whole matrix, or what CASES picks of it."""
+    extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {}
+    if context.full and os.environ.get("CASES"):
+        extra["KUBEMEND_CASES"] = os.environ["CASES"]
+    found = pytest(context, "tests/lab", timeout=12 * HOUR if context.full else HOUR, **extra)
+    if context.full:
+        returncode, _text = context.run([sys.executable, "-m", "tests.lab", "verify-doc"])
+        found.check("docs/verification.md", returncode == 0)
+    return found

@@ -1,0 +1,106 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""ansible-test sanity, on the oldest supported core and on the newest that this machine's Pythons allow."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pathlib
+import shutil
+import subprocess
+
+from tests.gate import counts, machine, tree, venvs
+from tests.gate.runner import Context
+
+NEWEST = ("2.21", "2.19")
+
+
+def oldest(context: Context) -> counts.Counts:
+    return run(context, "2.16")
+
+
+def newest(context: Context) -> counts.Counts:
+    for core in NEWEST:
+        try:
+            venvs.find_python("sanity-" + core)
+        except venvs.Unavailable:
+            continue
+        return run(context, core)
+    return counts.skipped("no Python 3.11 or newer on this machine")
+
+
+def run(context: Context, core: str) -> counts.Counts:
+    name = "sanity-" + core
+    try:
+        python = venvs.find_python(name)
+    except venvs.Unavailable as problem:
+        return counts.skipped("core {0}: {1}".format(core, problem))
+    found = counts.Counts()
+    # Without it ansible-test leaves that test out and says nothing.
+    if machine.need({"shellcheck": "shellcheck"}):
+        found.skipped.append("shellcheck is not installed")
+    home = venvs.ensure(name)
+    env = environment(home)
+    provide_pip(pathlib.Path(env["HOME"]), core)
+    with tree.scratch(name) as base:
+        where = tree.as_collection(base, tree.NO_CODE)
+        ignored = sorted(str(path.relative_to(where)) for path in where.glob("tests/sanity/ignore*.txt"))
+        found.check("no ignore files" + "".join(" " + path for path in ignored), not ignored)
+        context.note("ansible-core {0} with {1}".format(core, python))
+        returncode, text = context.run([home / "bin" / "ansible-test", "sanity", "--local", "--color", "no"], cwd=where, env=env)
+    found.add(counts.from_sanity(text, returncode))
+    return found
+
+
+def environment(home: pathlib.Path) -> dict[str, str]:
+    """Every Python of the machine on PATH, and a home of our own: ansible-test keeps its environments there."""
+    private = machine.VENV / "home"
+    private.mkdir(parents=True, exist_ok=True)
+    pass_on_pip_settings(private)
+    env = machine.environment(HOME=str(private))
+    folders = [os.path.dirname(path) for path in machine.pythons().values()]
+    env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"], *folders])
+    return env
+
+
+def pass_on_pip_settings(home: pathlib.Path) -> None:
+    """ansible-test drops PIP_* from the environment, and our home hides the user's file: index, certificate and cache."""
+    python = str(venvs.ensure("test") / "bin" / "python")
+    asked = subprocess.run([python, "-m", "pip", "config", "list"], env=machine.environment(), capture_output=True, text=True, check=False)
+    cache = os.environ.get("PIP_CACHE_DIR") or os.path.expanduser("~/.cache/pip")
+    path = home / ".config" / "pip" / "pip.conf"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # An index may be named with a password.
+    path.touch(mode=0o600)
+    path.write_text(pip_settings(asked.stdout, {"cache-dir": cache}), encoding="utf-8")
+
+
+def pip_settings(listed: str, more: dict[str, str]) -> str:
+    """pip.conf out of what pip config list prints; a setting of the environment wins, as it does for pip."""
+    values: dict[str, str] = {}
+    for mark in ("global.", ":env:."):
+        for line in listed.splitlines():
+            key, equals, value = line.partition("=")
+            if key.startswith(mark) and equals:
+                values[key[len(mark):]] = ast.literal_eval(value)
+    values.update(more)
+    lines = ["{0} = {1}".format(key, "\n    ".join(value.split("\n"))) for key, value in sorted(values.items())]
+    return "\n".join(["[global]", *lines, ""])
+
+
+def provide_pip(home: pathlib.Path, core: str) -> None:
+    """What ansible-test would download, put where it looks first."""
+    cache = home / ".ansible" / "test" / "cache"
+    with venvs.locked("get-pip"):
+        cache.mkdir(parents=True, exist_ok=True)
+        for version in pip_versions((venvs.PINS / "get-pip.txt").read_text(encoding="ascii"), core):
+            if not list(cache.glob("pip-{0}-*.whl".format(version))):
+                venvs.download("pip==" + version, target=cache)
+            script = cache / "get_pip_{0}.py".format(version.replace(".", "_"))
+            shutil.copyfile(machine.ROOT / "tests" / "gate" / "get_pip.py", script)
+
+
+def pip_versions(table: str, core: str) -> list[str]:
+    """The line of this core, without its name."""
+    rows = [line.split() for line in table.splitlines() if line and not line.startswith("#")]
+    return next(row[1:] for row in rows if row[0] == core)
