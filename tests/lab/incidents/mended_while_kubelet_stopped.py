@@ -1,0 +1,29 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The file was mended while the kubelet was dead: the process goes on without election, and no file shows it."""
+from __future__ import annotations
+
+from ..staticpod import SCHEDULER, manifest, processes
+from .edited_while_kubelet_stopped import EditedWhileKubeletStopped
+from .two_leaders import OFF, TwoLeaders
+
+
+class MendedWhileKubeletStopped(TwoLeaders):
+    name = "mended-while-kubelet-stopped"
+    title = "election off in the running scheduler only: its manifest was mended while the kubelet was stopped"
+    components = (SCHEDULER,)
+
+    def symptom(self, cluster, target):
+        super().symptom(cluster, target)
+        cluster.exec(target, ["systemctl", "stop", "kubelet"])
+        self.restore(cluster, target)
+        running = processes(cluster, target, SCHEDULER)
+        assert len(running) == 1 and OFF in running[0][1], f"scheduler of {target}: {running}"
+        assert OFF.encode() not in cluster.read(target, manifest(SCHEDULER))
+
+    undo = EditedWhileKubeletStopped.undo
+
+    def expect(self, cluster, target):
+        return {("KM102", target, SCHEDULER), ("KM108", target, SCHEDULER)}
+
+
+INCIDENT = MendedWhileKubeletStopped()

@@ -1,0 +1,78 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Election switched off in the file that --config names: no flag in any manifest shows it."""
+from __future__ import annotations
+
+import json
+import re
+
+from ..incident import Incident
+from ..staticpod import SCHEDULER, lock_holder, manifest, wait_election_off, wait_flag
+
+CONFIG = "/etc/kubernetes/scheduler-config.yaml"
+
+
+def config_text(version: tuple) -> str:
+    old = ((1, 19), "v1alpha2"), ((1, 22), "v1beta1"), ((1, 25), "v1beta2")
+    api = next((name for before, name in old if version < before), "v1")
+    return (f"apiVersion: kubescheduler.config.k8s.io/{api}\n"
+            "kind: KubeSchedulerConfiguration\n"
+            "clientConnection:\n"
+            "  kubeconfig: /etc/kubernetes/scheduler.conf\n"
+            "leaderElection:\n"
+            "  leaderElect: false\n")
+
+
+def use_config(text: str) -> str:
+    """The manifest as an operator would change it: the flag goes, the file comes in by hostPath."""
+    text = re.sub(r"(?m)^\s*- --leader-elect.*\n", "", text)
+    text = re.sub(r"(?m)^(\s*)- kube-scheduler$", rf"\1- kube-scheduler\n\1- --config={CONFIG}", text, count=1)
+    text = re.sub(r"(?m)^(\s*)volumeMounts:$",
+                  rf"\1volumeMounts:\n\1- mountPath: {CONFIG}\n\1  name: config\n\1  readOnly: true", text, count=1)
+    return re.sub(r"(?m)^(\s*)volumes:$",
+                  rf"\1volumes:\n\1- hostPath:\n\1    path: {CONFIG}\n\1    type: File\n\1  name: config",
+                  text, count=1)
+
+
+class SchedulerConfigFile(Incident):
+    name = "scheduler-config-file"
+    title = "a master's scheduler has leader election off in its configuration file"
+
+    def break_(self, cluster, target):
+        text = self.keep(cluster, target, target, manifest(SCHEDULER)).decode()
+        self.keep(cluster, target, target, CONFIG)
+        cluster.write(target, CONFIG, config_text(tuple(map(int, cluster.k8s.lstrip("v").split(".")))), mode="600")
+        cluster.write(target, manifest(SCHEDULER), use_config(text))
+
+    def symptom(self, cluster, target):
+        wait_flag(cluster, target, SCHEDULER, f"--config={CONFIG}")
+        wait_election_off(cluster, target, SCHEDULER)
+        cluster.wait(lambda: lock_holder(cluster, SCHEDULER) != target, 60, f"another scheduler than {target} to lead")
+        cluster.wait(lambda: self._schedules(cluster, target), 90,
+                     f"the scheduler of {target} to schedule although another leads", every=2)
+
+    @staticmethod
+    def _schedules(cluster, target):
+        """A pod that nothing can take: each active scheduler reports its own failure to place it."""
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "lab-unplaceable-"},
+               "spec": {"nodeSelector": {"lab/nowhere": "true"}, "containers": [
+                   {"name": "work", "image": cluster.state["pause"], "imagePullPolicy": "Never"}]}}
+        made = cluster.kubectl("create", "-f", "-", "-o", "name", input=json.dumps(pod)).stdout.decode().strip()
+        try:
+            return cluster.wait(lambda: f"default-scheduler-{target}" in _reporters(cluster, made), 12,
+                                f"events about {made} from {target}")
+        except TimeoutError as error:
+            raise ValueError(str(error)) from None
+        finally:
+            cluster.kubectl("delete", made, "--wait=false", "--ignore-not-found")
+
+    def expect(self, cluster, target):
+        return {("KM104", target, SCHEDULER)}
+
+
+def _reporters(cluster, pod: str) -> set:
+    selector = f"involvedObject.name={pod.split('/')[1]}"
+    said = cluster.kubectl("get", "events", "--field-selector", selector, "-o", "json")
+    return {event.get("reportingInstance", "") for event in json.loads(said.stdout)["items"]}
+
+
+INCIDENT = SchedulerConfigFile()

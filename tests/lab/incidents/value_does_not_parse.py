@@ -1,0 +1,27 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A value that no boolean flag takes: the component exits at each start."""
+from __future__ import annotations
+
+from ..incident import Incident
+from ..staticpod import SCHEDULER, manifest, processes, set_flag
+
+
+class ValueDoesNotParse(Incident):
+    name = "value-does-not-parse"
+    title = "a master's scheduler is told --leader-elect=off"
+
+    def break_(self, cluster, target):
+        text = self.keep(cluster, target, target, manifest(SCHEDULER)).decode()
+        cluster.write(target, manifest(SCHEDULER), set_flag(text, "leader-elect", "off"))
+
+    def symptom(self, cluster, target):
+        # Not one look: for a moment at each start of the crash loop the process is there.
+        cluster.wait(lambda: not [argv for _pid, argv in processes(cluster, target, SCHEDULER)
+                                  if "--leader-elect=true" in argv], 60, f"the old scheduler of {target} to end")
+        cluster.wait(lambda: not processes(cluster, target, SCHEDULER), 60, f"the scheduler of {target} to crash")
+
+    def expect(self, cluster, target):
+        return {("KM105", target, SCHEDULER)}
+
+
+INCIDENT = ValueDoesNotParse()

@@ -1,0 +1,55 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Settings of the one kernel that all nodes and the machine itself share."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from . import podman
+from .store import locked
+
+# Under /run: the values return to the machine's own at a boot, and this record must vanish with them.
+RECORD = Path("/run/kubemend-lab/kernel.json")
+INOTIFY = "fs/inotify/max_user_instances"
+# 128 instances, the kernel's default, serve six nodes: all root processes of all nodes count as one user.
+WANTED = {INOTIFY: 8192, "fs/inotify/max_user_watches": 524288}
+# A kubelet sets these itself at its start, on what it takes for its own machine.
+TOUCHED_BY_KUBELET = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+                      "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes")
+
+
+def read(name: str) -> str | None:
+    try:
+        return (Path("/proc/sys") / name).read_text().strip()
+    except OSError:
+        return None
+
+
+def write(name: str, value) -> None:
+    (Path("/proc/sys") / name).write_text(f"{value}\n")
+
+
+def _locked():
+    return locked(RECORD.with_suffix(".lock"), "another lab run that changes kernel settings", timeout=60)
+
+
+def raise_limits() -> None:
+    with _locked():
+        if not RECORD.exists():
+            before = {name: read(name) for name in (*WANTED, *TOUCHED_BY_KUBELET)}
+            RECORD.write_text(json.dumps({name: value for name, value in before.items() if value is not None}))
+        for name, wanted in WANTED.items():
+            present = read(name)
+            if present is not None and int(present) < wanted:
+                write(name, wanted)
+
+
+def restore_if_last() -> None:
+    """Puts the machine's own values back once no checkout has a node here any more."""
+    with _locked():
+        if not RECORD.exists() or podman.containers(root=None):
+            return
+        for name, value in json.loads(RECORD.read_text()).items():
+            if read(name) != value:
+                write(name, value)
+        RECORD.unlink()

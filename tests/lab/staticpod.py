@@ -1,0 +1,71 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Static pod manifests as an operator edits them, and the processes that follow from them."""
+from __future__ import annotations
+
+import json
+import re
+
+MANIFESTS = "/etc/kubernetes/manifests"
+SCHEDULER, MANAGER, API_SERVER = "kube-scheduler", "kube-controller-manager", "kube-apiserver"
+PORTS = {SCHEDULER: 10259, MANAGER: 10257}
+
+_PROCESSES = """
+import glob, json
+found = []
+for path in glob.glob("/proc/[0-9]*/cmdline"):
+    try:
+        argv = open(path, "rb").read().decode("utf-8", "replace").split("\\0")[:-1]
+    except OSError:
+        continue
+    if argv and argv[0].rsplit("/", 1)[-1].startswith("kube-"):
+        found.append([int(path.split("/")[2]), argv])
+print(json.dumps(found))
+"""
+
+
+def manifest(component: str) -> str:
+    return f"{MANIFESTS}/{component}.yaml"
+
+
+def processes(cluster, node: str, component: str) -> list:
+    """[(pid, argv)] of that component on that node, whoever started it."""
+    found = json.loads(cluster.exec(node, ["python3", "-I", "-S", "-c", _PROCESSES]).stdout)
+    return [(pid, argv) for pid, argv in found if argv[0].rsplit("/", 1)[-1] == component]
+
+
+def set_flag(text: str, flag: str, value: str) -> str:
+    """The flag with its new value, in place or as the command's last argument."""
+    changed, count = re.subn(rf"(?m)^(\s*)- --{flag}=.*$", rf"\1- --{flag}={value}", text)
+    if count:
+        return changed
+    return re.sub(r"(?m)^(\s*)- (kube-[a-z-]+)$", rf"\1- \2\n\1- --{flag}={value}", text, count=1)
+
+
+def wait_flag(cluster, node: str, component: str, flag: str, timeout: float = 180) -> None:
+    """Until the one running process of the component has that argument."""
+    def runs():
+        running = processes(cluster, node, component)
+        if len(running) != 1 or flag not in running[0][1]:
+            raise ValueError(f"processes of {component} on {node}: {running}")
+        return True
+
+    cluster.wait(runs, timeout, f"{component} on {node} to run with {flag}")
+
+
+def election_off(cluster, node: str, component: str) -> bool:
+    """The process itself says so: its health lists leaderElection only where election is on."""
+    said = cluster.exec(node, ["curl", "-sk", "-m", "3", f"https://127.0.0.1:{PORTS[component]}/healthz?verbose"],
+                        check=False).stdout.decode()
+    return "healthz check passed" in said and "leaderElection" not in said
+
+
+def wait_election_off(cluster, node: str, component: str, timeout: float = 120) -> None:
+    cluster.wait(lambda: election_off(cluster, node, component), timeout,
+                 f"{component} on {node} to serve without an election")
+
+
+def lock_holder(cluster, component: str) -> str:
+    """Host that holds the lease; versions whose default lock is older keep the lease beside it."""
+    holder = cluster.kubectl("-n", "kube-system", "get", "lease", component, "-o",
+                             "jsonpath={.spec.holderIdentity}").stdout.decode()
+    return holder.partition("_")[0]
