@@ -1,0 +1,328 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the one door to the Kubernetes API, `kubectl proxy` on a unix socket of a control-plane node.
+
+Authentication stays kubectl's; status, headers, Retry-After and the causes of a refusal arrive as the API server sent
+them. Every wait ends at the deadline, every answer is bounded, and no proxy outlives its door.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import contextlib
+import ctypes
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.parse
+
+PAGE = 500
+MAX_BODY = 64 * 1024 * 1024
+MAX_TRIES = 5
+PROBE_SECONDS = 5
+FOLDER = "kubemend-api-"
+JSON = "application/json"
+METADATA = "as=PartialObjectMetadata%s;g=meta.k8s.io;v=%s"
+ONE = ", ".join([JSON + ";" + METADATA % ("", version) for version in ("v1", "v1beta1")] + [JSON])
+LIST = ", ".join([JSON + ";" + METADATA % ("List", version) for version in ("v1", "v1beta1")] + [JSON])
+
+
+class ApiError(Exception):
+    """One request that brought nothing; `status` is the evidence status, `code` HTTP's or None when no API server answered."""
+
+    def __init__(self, status, reason, code=None, retry_after=None, body=None):
+        super(ApiError, self).__init__(reason)
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after
+        self.body = body
+
+
+def one_line(text, limit=300):
+    """The text as one printable line of bounded length."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
+    return line if len(line) <= limit else line[:limit - 1] + "\u2026"
+
+
+class Deadline:
+    """An instant after which nothing waits."""
+
+    def __init__(self, seconds, of=None):
+        self.at = time.monotonic() + seconds
+        if of is not None:
+            self.at = min(self.at, of.at)
+
+    def left(self):
+        """Seconds left; raises when there are none."""
+        left = self.at - time.monotonic()
+        if left <= 0:
+            raise ApiError("timeout", "the time limit was reached")
+        return left
+
+
+class _Socket(socket.socket):
+    """A socket whose reads and writes obey one deadline, however slowly the bytes drip."""
+
+    deadline = None
+
+    def recv_into(self, *args, **kwargs):
+        self.settimeout(self.deadline.left())
+        return super(_Socket, self).recv_into(*args, **kwargs)
+
+    def sendall(self, *args, **kwargs):
+        self.settimeout(self.deadline.left())
+        return super(_Socket, self).sendall(*args, **kwargs)
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over a unix socket. The proxy serves only requests for the host `localhost`."""
+
+    def __init__(self, path):
+        super(_Connection, self).__init__("localhost")
+        self.path = path
+        self.deadline = None
+
+    def connect(self):
+        self.sock = _Socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.deadline = self.deadline
+        self.sock.settimeout(self.deadline.left())
+        self.sock.connect(self.path)
+
+    def limit(self, deadline):
+        """Put the next exchange under this deadline."""
+        self.deadline = deadline
+        if self.sock is not None:
+            self.sock.deadline = deadline
+
+
+class Client:
+    """Requests over one unix socket: bounded, retried where that is safe, paged."""
+
+    def __init__(self, path, deadline, max_body=MAX_BODY):
+        self.path = path
+        self.deadline = deadline
+        self.max_body = max_body
+        self.connection = _Connection(path)
+        self.requests = 0
+
+    def get(self, path, query=None, accept=JSON, seconds=None):
+        """The object at this path, parsed; raises ApiError."""
+        if query:
+            path += "?" + urllib.parse.urlencode(query)
+        deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
+        for attempt in range(MAX_TRIES):
+            code, headers, body = self._exchange("GET", path, accept, deadline)
+            if code not in (429, 503) or headers.get("Retry-After") is None:
+                break
+            if attempt + 1 < MAX_TRIES:
+                self._pause(headers["Retry-After"], code, deadline)
+        return self._parse(path, code, headers, body)
+
+    def items(self, path, query=None, accept=JSON, restarts=3):
+        """Every object of a list, page by page. A list that expired (410) begins again: callers key what they keep by uid."""
+        begun = dict(query or {}, limit=PAGE)
+        query = dict(begun)
+        while True:
+            try:
+                page = self.get(path, query, accept)
+            except ApiError as error:
+                if error.code != 410 or not restarts or "continue" not in query:
+                    raise
+                restarts -= 1
+                query = dict(begun)
+                continue
+            if not isinstance(page.get("items") or [], list):
+                raise ApiError("error", "GET %s: no list" % path)
+            for item in page.pop("items", None) or []:
+                if isinstance(item, dict):
+                    yield item
+            following = (page.get("metadata") or {}).get("continue")
+            if not following:
+                return
+            query = dict(begun, **{"continue": following})
+
+    def _pause(self, retry_after, code, deadline):
+        try:
+            seconds = max(0.0, float(retry_after))
+        except ValueError:  # the other form, a date, is not sent by API servers
+            seconds = 1.0
+        if seconds >= deadline.left():
+            raise ApiError("error", "HTTP %d, try again after %s s: later than the time limit" % (code, one_line(retry_after, 20)), code, retry_after)
+        time.sleep(seconds)
+
+    def _exchange(self, method, path, accept, deadline):
+        """One request and its whole answer. A connection that broke is made anew once: reading twice harms nobody."""
+        for attempt in (1, 2):
+            self.connection.limit(deadline)
+            try:
+                self.requests += 1
+                self.connection.request(method, path, headers={"Accept": accept, "User-Agent": "kubemend"})
+                answer = self.connection.getresponse()
+                return answer.status, answer.headers, self._read(answer)
+            except ApiError:
+                self.connection.close()
+                raise
+            except socket.timeout:
+                self.connection.close()
+                raise ApiError("timeout", "GET %s: no answer within the time limit" % path.split("?")[0])
+            except (OSError, http.client.HTTPException) as error:
+                self.connection.close()
+                if attempt == 2:
+                    raise ApiError("error", "GET %s: %s" % (path.split("?")[0], one_line(error) or type(error).__name__))
+
+    def _read(self, answer):
+        chunks, size = [], 0
+        while True:
+            chunk = answer.read(65536)
+            if not chunk:
+                if answer.length:  # shorter than Content-Length said; Python < 3.12 does not tell in a sized read
+                    raise http.client.IncompleteRead(b"", answer.length)
+                return b"".join(chunks)
+            size += len(chunk)
+            if size > self.max_body:
+                raise ApiError("error", "an answer of more than %d bytes" % self.max_body)
+            chunks.append(chunk)
+
+    @staticmethod
+    def _parse(path, code, headers, body):
+        path = path.split("?")[0]
+        try:
+            value = json.loads(body.decode("utf-8", "replace"))
+        except ValueError:
+            value = None
+        if 200 <= code < 300:
+            if not isinstance(value, dict):
+                raise ApiError("error", "GET %s: the answer is no JSON object" % path, code)
+            return value
+        spoken = isinstance(value, dict) and value.get("kind") == "Status"
+        message = one_line(value.get("message") or value.get("reason") if spoken else body[:2000].decode("utf-8", "replace"))
+        if code == 500 and not spoken:  # the proxy itself: it reached no API server
+            raise ApiError("error", message or "no API server answered")
+        status = {401: "denied", 403: "denied", 404: "absent", 408: "timeout", 504: "timeout"}.get(code, "error")
+        raise ApiError(status, "GET %s: HTTP %d %s" % (path, code, message), code, headers.get("Retry-After"), value)
+
+
+@contextlib.contextmanager
+def folder():
+    """A fresh 0700 folder for sockets, removed at the end, also at SIGTERM and SIGHUP; sweeps those of killed runs."""
+    base = "/run" if os.access("/run", os.W_OK) else tempfile.gettempdir()
+    _sweep(base)
+    former = _signals()
+    path = tempfile.mkdtemp(prefix="%s%d-" % (FOLDER, os.getpid()), dir=base)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _sweep(base):
+    for name in os.listdir(base):
+        match = re.match(re.escape(FOLDER) + r"(\d+)-", name)
+        path = os.path.join(base, name)
+        if match and not os.path.exists("/proc/" + match.group(1)) and not os.path.islink(path):
+            with contextlib.suppress(OSError):
+                if os.lstat(path).st_uid == os.geteuid():
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+def _signals():
+    """Let an ended session unwind like an exception, so that proxies end and folders go."""
+    def leave(number, dummy):
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return dict((number, signal.signal(number, leave)) for number in (signal.SIGTERM, signal.SIGHUP))
+
+
+def _die_with_parent():
+    """What the child runs before it becomes kubectl: the kernel ends it with us, even when we are killed."""
+    library, parent = ctypes.CDLL(None, use_errno=True), os.getpid()
+
+    def before_exec():
+        library.prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return before_exec
+
+
+class Door(Client):
+    """One `kubectl proxy`. Made without waiting, so that several start side by side; the first request waits for it."""
+
+    WRITES = "^(POST|PUT|PATCH|DELETE|CONNECT)$"
+
+    def __init__(self, where, name, kubectl, kubeconfig, deadline, server=None, tls_server_name=None, read_only=True):
+        super(Door, self).__init__(os.path.join(where, name + ".sock"), deadline)
+        self.log = os.path.join(where, name + ".log")
+        argv = [kubectl, "--kubeconfig=" + kubeconfig]
+        environment = dict(os.environ)
+        if server:
+            argv.append("--server=" + server)
+            # the address of one API server is meant, not a way to it through a proxy of the environment
+            host = urllib.parse.urlsplit(server).hostname or ""
+            for variable in ("NO_PROXY", "no_proxy"):
+                environment[variable] = ",".join(part for part in (environment.get(variable), host) if part)
+        if tls_server_name:
+            argv.append("--tls-server-name=" + tls_server_name)
+        argv += ["proxy", "--unix-socket=" + self.path]
+        if read_only:
+            argv.append("--reject-methods=" + self.WRITES)
+        self.up = False
+        with open(self.log, "wb") as log:
+            # No AnsibleModule where this runs as a program on standard input, and its run_command cannot leave one running.
+            self.process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+                argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, env=environment, close_fds=True,
+                preexec_fn=_die_with_parent())
+
+    def get(self, path, query=None, accept=JSON, seconds=None):
+        """As Client.get, after waiting for the proxy to listen."""
+        if not self.up:
+            self._wait(Deadline(PROBE_SECONDS if seconds is None else seconds, self.deadline))
+        return super(Door, self).get(path, query, accept, seconds)
+
+    def _wait(self, deadline):
+        while not self.up:
+            if self.process.poll() is not None:
+                raise ApiError("error", "kubectl proxy ended: " + (self._said() or "exit code %d" % self.process.returncode))
+            deadline.left()
+            probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                probe.connect(self.path)
+                self.up = True
+            except OSError:
+                time.sleep(0.004)
+            finally:
+                probe.close()
+
+    def _said(self):
+        with contextlib.suppress(OSError):
+            with open(self.log, "rb") as log:
+                lines = [line for line in log.read(65536).decode("utf-8", "replace").splitlines() if line.strip()]
+                return one_line(lines[-1] if lines else "")
+        return ""
+
+    def close(self):
+        """End the proxy and reap it."""
+        self.connection.close()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *dummy):
+        self.close()

@@ -1,0 +1,349 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: one step of a repair on its node: guard, write, wait for the proof, or the former bytes back.
+
+All of it in one program, so that nobody has to be there between the write and its proof. The work is done by a process
+in a session of its own: a controller that vanishes, and the channel with it, stops nothing.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import base64
+import json
+import os
+import signal
+import time
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import (
+    change, durable, guard, journal, lock, proof, prove, recover)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
+
+LIMIT = 120
+BACK_OFF = 330  # the kubelet waits up to 5 minutes before it starts a container again that ended, also when a manifest comes back
+GUARDS = 60
+WATCHED = 22.0  # seconds: longer than the kubelet's look at its whole folder, every 20
+DONE, ROLLED_BACK, REFUSED, FAILED, SKIPPED = "done", "rolled_back", "refused", "failed", "skipped"
+REVERT = "revert"  # what records of revert_run say in its place
+REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover")
+
+
+def limit_of(step):
+    """Seconds in which the step must be proven."""
+    limit = step.get("limit") or LIMIT
+    return max(limit, BACK_OFF) if (step.get("expect") or {}).get("restart") == "signal" else limit
+
+
+def budget(step):
+    """Seconds after which the step has ended, whatever happens: guards, proof, and the same again for the way back."""
+    if step.get("remedy") == "recover":  # what was interrupted may have been of any kind, and several
+        return GUARDS + 4 * BACK_OFF
+    return GUARDS + 2 * max(limit_of(step), BACK_OFF) + WATCHED
+
+
+def run(params):
+    """{state, reason, changed, seconds, seen, journal, notes}: `work` in a process that outlives this one."""
+    return outlive(work, params) or _answer(
+        FAILED, "the program ended on the node without an answer (killed, or out of memory); the next run finds out what became of the step")
+
+
+def outlive(job, params):
+    """What job(params) answers, from a process that outlives this one; None when it ended without an answer."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _apart(job, params, writing)
+    os.close(writing)
+    parts = []
+    while True:
+        part = os.read(reading, 65536)
+        if not part:
+            break
+        parts.append(part)
+    os.close(reading)
+    os.waitpid(pid, 0)
+    try:
+        return json.loads(b"".join(parts).decode("ascii"))
+    except ValueError:
+        return None
+
+
+def _apart(job, params, writing):
+    """The process that does the work; it never returns."""
+    try:
+        os.setsid()
+        for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)
+        data = json.dumps(job(params)).encode("ascii")
+        while data:
+            data = data[os.write(writing, data):]
+    finally:
+        os._exit(0)
+
+
+def work(params):
+    """The step, in this process. Never raises."""
+    begin = time.monotonic()
+    try:
+        answer = _Executor(params).run()
+    except guard.Refused as error:
+        answer = _answer(REFUSED, str(error))
+    except ChangeError as error:
+        answer = _answer(FAILED if error.changed else REFUSED, str(error), changed=error.changed)
+    except Exception as error:  # pylint: disable=broad-except
+        answer = _answer(FAILED, "the step ended in a way that nobody foresaw (%s: %s); the next run finds out what became of it"
+                         % (type(error).__name__, files.one_line(error)))
+    answer["seconds"] = round(time.monotonic() - begin, 2)
+    return answer
+
+
+def _answer(state, reason, changed=False, seen=None, entry=None, notes=()):
+    return {"state": state, "reason": durable.one_line(reason or "", 1000), "changed": changed, "seconds": 0.0, "seen": seen or {},
+            "journal": entry, "notes": list(notes)}
+
+
+class _Executor:
+    """One step of one run on this node."""
+
+    def __init__(self, params):
+        step = params["step"]
+        self.params = params
+        self.step = step
+        self.expect = step.get("expect") or {}
+        self.change = step.get("change") or {}
+        self.host = step.get("host") or "this host"
+        self.component = self.expect.get("component")
+        self.root = params.get("root") or ROOT
+        self.lock = params.get("lock")
+        self.as_step = journal.Step(params["run_id"], step["id"], "%s: %s" % (step.get("remedy"), step.get("target") or self.change.get("path")),
+                                    ", ".join(_listed(step.get("code"))) or "asked for", self.root, bool(params.get("check")), bool(self.lock))
+        self.credentials = []
+        self.notes = []
+
+    def run(self):
+        """The answer."""
+        if self.step.get("remedy") not in REMEDIES:
+            raise guard.Refused("a step of the kind %s is not done on a node by this program" % files.one_line(self.step.get("remedy"), 40))
+        if not self.as_step.check:
+            earlier = self._earlier(proof.read(self.params["run_id"], self.step["id"], self.root))
+            if earlier:
+                return earlier
+            self._hold(strict=True)
+        if self.step["remedy"] == "recover":
+            return self._recover()
+        scene = guard.check(self.step, self.params)
+        self.credentials, self.notes = scene.credentials, scene.notes
+        if self.as_step.check:
+            return _answer(SKIPPED, "check mode: nothing was changed", notes=self.notes)
+        former = scene.former
+        record = self._record(former)
+        earlier = self._earlier(proof.claim(self.as_step, record))
+        if earlier:
+            return earlier
+        begin = time.monotonic()
+        try:
+            done = self._write()
+        except ChangeError as error:
+            if not error.changed:
+                proof.end(self.params["run_id"], self.step["id"], proof.NOT_DONE, str(error), self.root)
+            raise
+        return self._proved(record, done, former, begin)
+
+    def _hold(self, strict):
+        """The run's lock on this node, for as long as the step may last. strict: it must be held now."""
+        if not self.lock:
+            return
+        if strict:
+            with self.as_step.exclusive():
+                pass
+        lock.renew(self.params["run_id"], max(self.lock.get("seconds") or 0, budget(self.step)), self.root)
+
+    def _earlier(self, record):
+        """The answer of whoever began this very step before (a connection that was made twice), or None."""
+        if record is None:
+            return None
+        end = time.monotonic() + budget(self.step)
+        while record["state"] == proof.AWAITED and proof.alive(record) and time.monotonic() < end:
+            time.sleep(0.5)
+            record = proof.read(self.params["run_id"], self.step["id"], self.root)
+        states = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
+        reason = record.get("reason") if record["state"] != proof.AWAITED else \
+            "this step was begun at %s and interrupted; the next run finishes or undoes it" % record.get("at")
+        return _answer(states.get(record["state"], FAILED), reason, record["state"] != proof.NOT_DONE, record.get("seen"), record.get("journal"))
+
+    def _write(self):
+        """The change of the file; {"entry": None} when the step has none."""
+        kind = self.change.get("kind") or "none"
+        if kind == "none":
+            return {"entry": None, "changed": False}
+        if kind == "move_out":
+            return change.move_out(self.change["path"], self.change["sha256"], self.as_step)
+        splices = [(begin, end, base64.b64decode(old), base64.b64decode(new)) for begin, end, old, new in self.change["splices"]]
+        return change.compare_and_swap(self.change["path"], self.change["sha256"], splices, self.as_step)
+
+    def _record(self, former):
+        """What the next run needs, should this program be ended between write and proof."""
+        return {"run_id": self.params["run_id"], "step": self.step["id"], "component": self.component, "host": self.host,
+                "remedy": self.step["remedy"], "expect": self.expect, "limit": limit_of(self.step), "path": self.change.get("path"),
+                "kind": self.change.get("kind") or "none", "guard": self.step.get("guard"),
+                "former": former and {"pid": former.pid, "ticks": former.ticks, "argv": files.masked_argv(former.argv)}}
+
+    def _proved(self, record, done, former, begin):
+        """Restart, wait, and if it is not proven in time: back. begin: just before the write."""
+        expect = record["expect"]
+        if expect.get("restart") == "signal" and former:
+            terminate(former)
+        moved = not expect.get("restart")
+        # a file that is taken away need not restart anything
+        want = prove.Want(record["component"], expect.get("flags"), record["former"]["argv"] if moved and record["former"] else None,
+                          None if moved or not former else former.identity, True if expect.get("elect") else None)
+        found = prove.wait(want, self.credentials, begin + record["limit"], WATCHED if moved else None, later=self._later(record, begin))
+        seen = dict(found.seen(), proof_seconds=round(found.shown_at - begin, 2) if found.shown_at else None)
+        if found.ok:
+            self._end(record, proof.PROVEN, None, seen, done["entry"])
+            return _answer(DONE, "", bool(done["entry"]) or expect.get("restart") == "signal", seen, done["entry"], self.notes)
+        return self._back(record, done["entry"], former, found)
+
+    def _back(self, record, entry, former, found):
+        """The former bytes, and the component with them."""
+        component, reason = record["component"], "%s of %s was not proven within %d s: %s" % (
+            record["component"], self.host, round(found.waited), found.reason)
+        if entry:
+            try:
+                self._hold(strict=False)
+                self._restore(entry)
+            except ChangeError as error:
+                reason += "; the former bytes were not put back: %s" % error
+                self._end(record, proof.FAILED, reason, found.seen(), entry)
+                return _answer(FAILED, reason, True, found.seen(), entry, self.notes)
+            reason += "; the former bytes are back"
+        ended = None
+        if record["expect"].get("restart") == "signal" and entry:
+            for one in prove.instances(component):
+                if not former or one.identity != former.identity:
+                    ended = one.identity
+                    terminate(one)  # it runs with what was taken back
+        if not record["former"]:
+            reason += ", and it did not run before either"
+            state = proof.ROLLED_BACK if entry else proof.FAILED
+            self._end(record, state, reason, found.seen(), entry)
+            return _answer(ROLLED_BACK if entry else FAILED, reason, True, found.seen(), entry, self.notes)
+        begin = time.monotonic()
+        back = prove.wait(prove.Want(component, argv=record["former"]["argv"], not_identity=ended), self.credentials,
+                          begin + record["limit"], hopeless=False, later=self._later(record, begin))
+        if back.ok:
+            reason += ", and it runs as before (pid %d)" % back.instance.pid if entry else ", and it runs"
+            state = (proof.ROLLED_BACK, ROLLED_BACK) if entry else (proof.FAILED, FAILED)
+        else:
+            reason = "component down: %s; but it did not come back within %d s (%s): look at journalctl -u kubelet, crictl ps -a --name %s " \
+                     "and /var/log/pods/kube-system_%s-* on %s" % (reason, round(back.waited), back.reason, component, component, self.host)
+            state = (proof.FAILED, FAILED)
+        self._end(record, state[0], reason, back.seen(), entry)
+        return _answer(state[1], reason, True, back.seen(), entry, self.notes)
+
+    @staticmethod
+    def _later(record, begin):
+        """Until when the kubelet's back-off may last; no longer than now where something else keeps the component from starting."""
+        return lambda: begin + BACK_OFF if guard.startable(record["expect"].get("image")) else 0
+
+    def _restore(self, entry):
+        """What the entry replaced or took away, back; refused when somebody else wrote meanwhile."""
+        run_id, dummy, name = entry.partition("/")
+        item = next((one for one in journal.read_run(run_id, self.root) if one["entry"] == name), None)
+        intent = item and item["intent"]
+        if intent is None:
+            raise ChangeError("the entry %s of the journal is gone or cannot be read" % entry)
+        former = journal.former_bytes(item, self.root)
+        step = self.as_step.also(what="roll back: %s" % intent["path"], reverts=entry)
+        if intent["sha256_after"] is None:
+            attributes = change.Attributes(int(intent["mode"], 8), intent["uid"], intent["gid"], journal.unpacked(intent["xattrs"]))
+            change.create_file(intent["real"], former, step, attributes)
+        else:
+            change.replace(intent["real"], intent["sha256_after"], former, step)
+
+    def _end(self, record, state, reason, seen=None, entry=None):
+        try:
+            proof.end(record["run_id"], record["step"], state, reason, self.root, seen=seen, journal=entry, ended_by=self.params["run_id"])
+        except (OSError, ValueError, ChangeError) as error:
+            self.notes.append("how the step ended could not be recorded: %s" % files.one_line(error))
+
+    def _recover(self):
+        """End what was interrupted: every open change by its bytes, every unproven step by its proof or its way back."""
+        waiting = [record for record in proof.unproven(self.root) if record["running"]]
+        end = time.monotonic() + BACK_OFF
+        while waiting and time.monotonic() < end:
+            time.sleep(1)
+            waiting = [record for record in proof.unproven(self.root) if record["running"]]
+        if waiting:
+            raise guard.Refused("run %s is still at work on %s (step %s); let it end and run again"
+                                % (waiting[0]["run_id"], self.host, waiting[0]["step"]))
+        ended = recover.recover_all(self.as_step)
+        told = ["%s of %s: %s" % (one["path"], one["run_id"], one["result"]) for one in ended]
+        if self.as_step.check:
+            return _answer(SKIPPED, "check mode: nothing was changed")
+        worst, changed = DONE, bool(ended)
+        for record in proof.unproven(self.root):
+            answer = self._resumed(record)
+            changed = changed or answer["changed"]
+            told.append("step %s of %s: %s%s" % (record["step"], record["run_id"], answer["state"], answer["reason"] and " (%s)" % answer["reason"]))
+            if answer["state"] in (FAILED, REFUSED):
+                worst = FAILED
+        return _answer(worst, "; ".join(told) or "nothing was interrupted", changed)
+
+    def _resumed(self, record):
+        """One step that was begun by a program that is gone."""
+        if record.get("error") or not record.get("component"):
+            return _answer(FAILED, "its record cannot be read (%s)" % record.get("error"))
+        if record.get("remedy") == REVERT:
+            self._end(record, proof.FAILED, "interrupted before %s was proven" % record["component"])
+            return _answer(DONE, "a revert was interrupted; run it again to see what remains of it")
+        item = record["entry"]
+        result = item["end"]["result"] if item and item["end"] else None
+        if record["kind"] != "none" and result != journal.COMMITTED:
+            self._end(record, proof.NOT_DONE, "interrupted before it was written" if result != journal.SUPERSEDED else "somebody else wrote")
+            return _answer(DONE, "nothing of it was written" if result != journal.SUPERSEDED else "somebody else's bytes were left")
+        entry = "%s/%s" % (record["run_id"], item["entry"]) if item else None
+        if entry and self._undone(entry):
+            self._end(record, proof.ROLLED_BACK, "interrupted after the former bytes were put back", None, entry)
+            return _answer(DONE, "its former bytes were back already")
+        try:
+            self.credentials = guard.resume(dict(self.step, host=self.host, guard=self.step.get("guard") or record.get("guard")), self.params)
+        except guard.Refused as error:
+            return _answer(REFUSED, str(error))
+        known = record["former"] or {}
+        former = next((one for one in prove.instances(record["component"]) if one.identity == (known.get("pid"), known.get("ticks"))), None)
+        return self._proved(record, {"entry": entry}, former, time.monotonic())
+
+    def _undone(self, entry):
+        run_ids = journal.run_ids(self.root)
+        return any(item["intent"] and item["intent"]["reverts"] == entry and item["end"] and item["end"]["result"] == journal.COMMITTED
+                   for run_id in run_ids if run_id >= entry.partition("/")[0] for item in journal.read_run(run_id, self.root))
+
+
+def _listed(value):
+    return [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)] if value else []
+
+
+def terminate(instance):
+    """SIGTERM to exactly this process: by a descriptor of it where there are such, so that no other can take its number."""
+    opened = getattr(os, "pidfd_open", None)
+    send = getattr(signal, "pidfd_send_signal", None)
+    try:
+        if not (opened and send):
+            raise OSError
+        fd = opened(instance.pid)
+    except OSError:
+        if not prove.gone(instance):
+            os.kill(instance.pid, signal.SIGTERM)
+        return
+    try:
+        if not prove.gone(instance):
+            send(fd, signal.SIGTERM)
+    finally:
+        os.close(fd)

@@ -1,0 +1,61 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: one command, its output bounded in time and size, without subprocess (6 to 10 ms to import)."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+import select
+import time
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class CommandError(Exception):
+    """It could not be started, or did not end in time."""
+
+
+def run(argv, seconds=5, limit=1048576):
+    """Its standard output, whatever its exit code; standard input and standard error are /dev/null."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(argv, write)
+    os.close(write)
+    end, chunks, size = time.time() + seconds, [], 0
+    poll = select.poll()
+    poll.register(read, select.POLLIN | select.POLLHUP)
+    try:
+        while size < limit:
+            if not poll.poll(max(0, int((end - time.time()) * 1000))):
+                raise CommandError("%s did not end within %d s" % (argv[0], seconds))
+            chunk = os.read(read, 65536)
+            if not chunk:
+                break
+            chunks.append(chunk)
+            size += len(chunk)
+    except CommandError:
+        os.kill(pid, 9)
+        raise
+    finally:
+        os.close(read)
+        os.waitpid(pid, 0 if size < limit else os.WNOHANG)
+    if not chunks and not size:
+        raise CommandError("%s said nothing" % argv[0])
+    return b"".join(chunks)[:limit].decode("utf-8", "replace")
+
+
+def _become(argv, write):
+    """The child: it becomes the command or ends."""
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(write, 1)
+        os.dup2(null, 2)
+        environment = {"PATH": os.environ.get("PATH", "") + ":" + PATH, "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": "cat"}
+        os.execvpe(argv[0], argv, environment)
+    finally:
+        os._exit(127)

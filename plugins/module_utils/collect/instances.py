@@ -1,0 +1,90 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector instances."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, kubeconfig, procfs
+
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+MAX_PROCESSES = 100
+COMPONENTS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "cloud-controller-manager", "etcd")
+
+
+def collect(context):
+    """Every process that is a control plane component, whosever it is: which cluster it serves is judged later."""
+    context.source = "/proc"
+    found, unreadable = [], []
+    own = _identity("/proc/self/ns/net")
+    mounts = files.text("/proc/self/mountinfo", 4194304) or ""
+    for pid, comm in context.processes:
+        if len(found) >= MAX_PROCESSES:
+            context.truncated = True
+            break
+        try:
+            argv = procfs.argv(pid)
+        except OSError as error:
+            if files.reason(error) != "missing":
+                unreadable.append({"pid": pid, "error": files.reason(error)})
+            continue
+        component = procfs.component(comm, argv) if argv else None
+        if component in COMPONENTS:
+            found.append(_describe(pid, component, argv, own, mounts))
+    return {"processes": found, "unreadable": unreadable}
+
+
+def _describe(pid, component, argv, own, mounts):
+    root = "/proc/%d/root" % pid
+    network = _identity("/proc/%d/ns/net" % pid)
+    process = {
+        "component": component, "pid": pid, "started_at": procfs.started_at(pid), "argv": files.masked_argv(argv), "exe": procfs.link(pid, "exe"),
+        "host_network": network == own if network and own else None, "kubeconfig": None, "authority": None, "config": None,
+    }
+    process.update(procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or ""))
+    if component in ("kube-apiserver", "etcd"):
+        return process
+    folder = procfs.link(pid, "cwd") or "/"
+    path = procfs.flag(argv, "kubeconfig")
+    if path:
+        path = os.path.normpath(os.path.join(folder, path))
+        process["kubeconfig"] = files.record(path, root=root)
+        named = kubeconfig.anywhere(process["kubeconfig"]["text"] or "", "certificate-authority")
+        if named:
+            process["authority"] = files.pem(os.path.join(os.path.dirname(path), named), root=root)
+    else:
+        process["authority"] = files.pem(SERVICE_ACCOUNT, root=root)
+    path = procfs.flag(argv, "config") if component == "kube-scheduler" else None
+    if path:
+        path = os.path.normpath(os.path.join(folder, path))
+        process["config"] = dict(files.record(path, root=root), host_path=_host_path(pid, path, root, mounts))
+    return process
+
+
+def _identity(path):
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino
+
+
+def _host_path(pid, path, root, mounts):
+    """The path on the host, if device and inode prove that it is the same file."""
+    try:
+        descriptor = files.opened(path, root)
+    except OSError:
+        return None
+    try:
+        state = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    theirs = files.text("/proc/%d/mountinfo" % pid, 4194304) or ""
+    for candidate in (path, procfs.host_path(path, theirs, mounts)):
+        if candidate and _identity(candidate) == (state.st_dev, state.st_ino):
+            return candidate
+    return None

@@ -1,0 +1,60 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector journal: what earlier runs changed on this node, what they left unfinished, who holds it."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import spec
+
+ROOT = "/var/lib/kubemend"
+MAX_RUNS = 50
+OF_INTENT = ("step", "what", "why", "at", "path", "real", "sha256_before", "sha256_after")
+
+
+def collect(context):
+    """{pending, unproven, runs, lock, temp_files, busy}; the bytes that the journal keeps stay where they are.
+
+    pending: {run_id, entry, state: before|after|neither|unknown, sha256, temp, error} and the intent's OF_INTENT.
+    unproven: steps that changed something and whose proof never came: {run_id, step, component, path, running}.
+    busy: somebody changes this node at this moment, so that what is pending may be under way.
+    """
+    if not os.path.isdir(ROOT):
+        raise spec.Absent("%s does not exist: no run has changed this node" % ROOT)
+    # what these import costs more than all of the above, and most nodes were never changed
+    from ansible_collections.kubemend.remediation.plugins.module_utils import durable, journal, proof, recover
+    busy = durable.busy(ROOT)
+    pending = [_pending(item) for item in recover.pending(ROOT)]
+    runs = journal.list_runs(ROOT, MAX_RUNS + 1)
+    context.source = ROOT
+    context.truncated = len(runs) > MAX_RUNS
+    folders = set(os.path.dirname(path) for run in runs for path in run["paths"])
+    folders.update(os.path.dirname(item["real"]) for item in pending if item["real"])
+    unproven = [{"run_id": one.get("run_id"), "step": one.get("step"), "component": one.get("component"), "path": one.get("path"),
+                 "running": one.get("running")} for one in proof.unproven(ROOT)]
+    return {"pending": pending, "unproven": unproven, "runs": runs[-MAX_RUNS:], "lock": _lock(durable.ChangeError), "busy": busy or durable.busy(ROOT),
+            "temp_files": sorted(path for folder in folders for path in _temp_files(folder))}
+
+
+def _pending(item):
+    intent = item.pop("intent") or {}
+    return dict(item, **dict((key, intent.get(key)) for key in OF_INTENT))
+
+
+def _lock(unreadable):
+    from ansible_collections.kubemend.remediation.plugins.module_utils import lock
+    try:
+        return lock.read(ROOT)
+    except unreadable as error:
+        return {"error": str(error)}
+
+
+def _temp_files(folder):
+    try:
+        return [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith(".kubemend-")]
+    except OSError:
+        return []

@@ -1,0 +1,85 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: single scalars out of configuration files, without a YAML parser.
+
+Enough for what must be known on the node: where to look next. Everything else is parsed on the controller.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+
+def top(text, key):
+    """A scalar at the top level of YAML in block style, or of JSON; None when it is not there or no scalar."""
+    if text.lstrip()[:1] == "{":
+        import json
+        try:
+            value = json.loads(text).get(key)
+        except (ValueError, AttributeError):
+            return None
+        return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+    found = None
+    for line in text.splitlines():
+        if line[:1] in ("", " ", "\t", "#"):
+            continue
+        if line.startswith("---") and found is not None:
+            break
+        name, colon, value = line.partition(":")
+        if colon and name.strip().strip("\"'") == key and (not value or value[0] in " \t"):
+            found = scalar(value)
+    return found
+
+
+def anywhere(text, key):
+    """The first non-empty scalar of this key at any depth, in block or flow style or JSON; None when there is none."""
+    position = text.find(key)
+    while position >= 0:
+        after = text[position + len(key):position + len(key) + 1]
+        before = text[position - 1:position]
+        rest = text[position + len(key):].split("\n", 1)[0]
+        rest = rest[1:] if after in ("'", '"') and after else rest
+        rest = rest.lstrip(" \t")
+        if rest.startswith(":") and (before == "" or before in " \t\n\"'{,-"):
+            value = rest[1:]
+            if before in ("'", '"', "{", ",") and value.lstrip()[:1] not in ("'", '"'):
+                for stop in ",}":
+                    value = value.split(stop, 1)[0]
+            value = scalar(value)
+            if value:
+                return value
+        position = text.find(key, position + 1)
+    return None
+
+
+def scalar(value):
+    """The text of a plain or quoted scalar on one line, without its comment; None when it is empty or no scalar."""
+    value = value.strip()
+    if value[:1] in ("'", '"') and value:
+        end = value.find(value[0], 1)
+        if end < 0:
+            return None
+        return value[1:end] or None
+    if " #" in value:
+        value = value.split(" #", 1)[0].rstrip()
+    return None if not value or value[0] in "#{[|>&*!~" or value == "null" else value
+
+
+def os_release(text):
+    """{id, version_id, pretty_name} of /etc/os-release."""
+    found = {"id": None, "version_id": None, "pretty_name": None}
+    for line in text.splitlines():
+        key, equal, value = line.partition("=")
+        if equal and key.lower() in found:
+            found[key.lower()] = scalar(value)
+    return found
+
+
+def decoded(value):
+    """The text that a *-data field holds; None when it is no base64."""
+    import binascii
+    try:
+        return binascii.a2b_base64(value.encode("ascii")).decode("utf-8", "replace")
+    except (ValueError, UnicodeEncodeError):
+        return None

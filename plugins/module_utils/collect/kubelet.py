@@ -1,0 +1,162 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector kubelet."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, kubeconfig, procfs, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.command import CommandError
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent
+
+# The units whose kubelet has no unit of its own, and what shows that they are there.
+OTHERS = (
+    ("/var/lib/rancher/rke2", ("rke2-server.service", "rke2-agent.service")), ("/etc/rancher/k3s", ("k3s.service",)),
+    ("/var/lib/rancher/k3s/agent", ("k3s-agent.service",)), ("/var/snap/microk8s", ("snap.microk8s.daemon-kubelite.service",)),
+)
+UNIT = "kubelet.service"
+MAX_DROPINS = 64
+CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+
+
+def collect(context):
+    """The kubelet as it runs, or as it would start."""
+    units, trouble = _units()
+    process = _process(context.processes, units)
+    name = _unit_of(process, units)
+    block = units.get(name, {})
+    found = unit.unit(block) if block else None
+    if process is None and found is None:
+        if trouble:
+            raise CommandError(trouble)
+        raise Absent("neither a process nor a unit of a kubelet")
+    argv = process.pop("raw") if process else unit.command_line(block)
+    folder = (procfs.link(process["pid"], "cwd") if process else None) or "/"
+    context.source = "pid %d" % process["pid"] if process else found["name"]
+    return dict(_configuration(argv, folder), process=process, unit=found, argv=files.masked_argv(argv), argv_source="process" if process else "unit")
+
+
+def _units():
+    names = [UNIT]
+    for path, others in OTHERS:
+        if os.path.isdir(path):
+            names += others
+    try:
+        return unit.show(names), None
+    except CommandError as error:
+        return {}, str(error)
+
+
+def _process(processes, units):
+    """The kubelet of this machine: the one of a unit, else one that is in no pod (a pod may hold a cluster of its own)."""
+    main = [int(block["MainPID"][0]) for block in units.values() if block.get("MainPID", ["0"])[0] not in ("0", "")]
+    candidates = []
+    for pid, comm in processes:
+        try:
+            argv = procfs.argv(pid)
+        except OSError:
+            continue
+        if argv and procfs.component(comm, argv) == "kubelet":
+            group = procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "")
+            candidates.append((pid not in main, group["pod_uid"] is not None, group["container_id"] is not None, pid, argv))
+    if not candidates:
+        return None
+    dummy, in_pod, dummy, pid, argv = min(candidates)
+    if in_pod:
+        return None
+    exe = procfs.link(pid, "exe")
+    deleted = bool(exe) and exe.endswith(" (deleted)")
+    return {"pid": pid, "started_at": procfs.started_at(pid), "argv": files.masked_argv(argv), "raw": argv,
+            "exe": exe[:-len(" (deleted)")] if deleted else exe, "exe_deleted": deleted if exe else None}
+
+
+def _unit_of(process, units):
+    """The unit to report: that of the process, else kubelet.service, else another that is there."""
+    if process:
+        name = procfs.cgroup(files.text("/proc/%d/cgroup" % process["pid"]) or "")["unit"]
+        if name in units:
+            return name
+    present = [name for name, block in units.items() if unit.unit(block)]
+    return UNIT if UNIT in present or not present else present[0]
+
+
+def _configuration(argv, folder):
+    """Everything that the argv leads to."""
+    def path_of(flag):
+        value = procfs.flag(argv, flag)
+        return os.path.join(folder, value) if value else None
+
+    config_path, dropin_folder = path_of("config"), path_of("config-dir")
+    config = files.record(config_path) if config_path else None
+    dropins = [files.record(path) for path in dropin_paths(dropin_folder)] if dropin_folder else []
+    texts = [one["text"] or "" for one in [config] + dropins if one]
+    kubeconfig_path = path_of("kubeconfig")
+    credentials, raw = None, ""
+    if kubeconfig_path:
+        credentials = files.record(kubeconfig_path)
+        raw = credentials["text"] or ""  # certificates are not masked in it
+    static, source = static_pods(procfs.flag(argv, "pod-manifest-path"), folder, config_path, texts)
+    base = os.path.dirname(kubeconfig_path or "/")
+    return {
+        "config": config, "config_dropins": dropins, "kubeconfig": credentials,
+        "client_certificate": _client_certificate(raw, base, path_of("cert-dir")), "ca": _authority(raw, base),
+        "static_pod_path": static, "static_pod_path_source": source, "healthz": _healthz(argv, texts),
+    }
+
+
+def dropin_paths(folder):
+    """The *.conf files below the folder in the order in which the kubelet reads them."""
+    found = []
+    for where, folders, names in os.walk(folder):
+        folders.sort()
+        found += [os.path.join(where, name) for name in names if name.endswith(".conf")]
+    return sorted(found)[:MAX_DROPINS]
+
+
+def static_pods(flag, folder, config_path, texts):
+    """(path, source): argv, else the last file that names it, relative to the folder of the configuration file."""
+    if flag:
+        return os.path.normpath(os.path.join(folder, flag)), "argv"
+    for text in reversed(texts):
+        value = kubeconfig.top(text, "staticPodPath")
+        if value:
+            return os.path.normpath(os.path.join(os.path.dirname(config_path or "/"), value)), "config"
+    return None, None
+
+
+def _client_certificate(text, base, cert_dir):
+    embedded = kubeconfig.anywhere(text, "client-certificate-data")
+    if embedded:
+        pem = files.certificates(kubeconfig.decoded(embedded) or "")
+        return {"path": None, "pem": pem, "error": None if pem else "no certificate in it"}
+    named = kubeconfig.anywhere(text, "client-certificate")
+    if named:
+        return files.pem(os.path.join(base, named))
+    usual = os.path.join(cert_dir, "kubelet-client-current.pem") if cert_dir else CERTIFICATE
+    return files.pem(usual) if os.path.lexists(usual) else None
+
+
+def _authority(text, base):
+    named = kubeconfig.anywhere(text, "certificate-authority")
+    if not named:
+        return None
+    found = files.pem(os.path.join(base, named))
+    return {"path": found["path"], "pem": found["pem"], "error": found["error"]}
+
+
+def _healthz(argv, texts):
+    address, port = procfs.flag(argv, "healthz-bind-address"), procfs.flag(argv, "healthz-port")
+    for text in reversed(texts):
+        address = address or kubeconfig.top(text, "healthzBindAddress")
+        port = port or kubeconfig.top(text, "healthzPort")
+    address, port = address or "127.0.0.1", port or "10248"
+    if port == "0" or not port.isdigit():
+        return {"url": None, "status": None, "body": None, "error": "switched off"}
+    from ansible_collections.kubemend.remediation.plugins.module_utils.collect import web
+    address = web.reachable(address)
+    found = web.get(address, int(port), "/healthz", 3)
+    return dict({"url": "http://%s:%s/healthz" % (web.bracketed(address), port)}, **found)

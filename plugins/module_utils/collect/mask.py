@@ -1,0 +1,334 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: secrets in YAML, JSON, ini and argv, replaced by as many asterisks.
+
+Pure. Every byte keeps its place, so that an edit can be planned on masked text; what looks like a secret without being
+one is masked too. Text is looked at as Latin-1: one character, one byte. No `re`: its import costs more than this.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+ENDINGS = ("token", "password", "passwd", "passphrase", "secret", "apikey", "secretkey", "accesskey", "privatekey", "keydata", "credential",
+           "credentials")
+ENV_WORDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "CREDENTIAL")
+PUBLIC = ("true", "false", "null", "~", "")
+NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+JWT = NAME | frozenset("=")
+BLANK = " \t\r\n"
+FAR = 65536
+
+
+def data(raw):
+    """(the bytes with every secret masked, [[start, end]] of what was masked)."""
+    text = raw.decode("latin-1")
+    lower = text.lower()
+    spans = []
+    _key_blocks(text, spans)
+    _pairs(text, spans)
+    _flags(text, spans)
+    _words(text, lower, spans)
+    spans = _merged(text, spans)
+    parts, position = [], 0
+    for start, end in spans:
+        parts += [text[position:start], "*" * (end - start)]
+        position = end
+    return "".join(parts + [text[position:]]).encode("latin-1"), spans
+
+
+def argv(items):
+    """The arguments with their secrets masked, `--token=x` and `--token x` alike."""
+    masked, before = [], ""
+    for item in items:
+        raw = item.encode("utf-8", "surrogateescape")
+        if before.startswith("-") and "=" not in before and secret_key(before) and not item.startswith("-") and item not in PUBLIC:
+            masked.append("*" * len(raw))
+        else:
+            masked.append(data(raw)[0].decode("utf-8", "backslashreplace"))
+        before = item
+    return masked
+
+
+def secret_key(name):
+    """Does a key or flag of this name hold a secret itself (not the path or the name of one)?"""
+    if secret_env(name) and name.upper() == name and "_" in name:
+        return True
+    plain = name.lower().replace("-", "").replace("_", "").replace(".", "")
+    return plain.endswith(ENDINGS) and plain not in ("initialclustertoken", "usetoken")
+
+
+def secret_env(name):
+    """Does an environment variable of this name look like a secret?"""
+    name = name.upper().replace("-", "_")
+    return any(word in name for word in ENV_WORDS)
+
+
+def _key_blocks(text, spans):
+    position = text.find("PRIVATE KEY-----")
+    while position >= 0:
+        begin = position + len("PRIVATE KEY-----")
+        if text.rfind("-----BEGIN", max(0, position - 40), position) < 0:
+            position = text.find("PRIVATE KEY-----", begin)
+            continue
+        end = text.find("-----END", begin)
+        end = len(text) if end < 0 else end
+        _lines(text, begin, end, spans)
+        position = text.find("PRIVATE KEY-----", end + 40)
+
+
+def _lines(text, start, end, spans):
+    """Mask what is written on each line between start and end, not the white space around it."""
+    while start < end:
+        stop = text.find("\n", start, end)
+        stop = end if stop < 0 else stop
+        left, right = start, stop
+        while left < right and text[left] in BLANK:
+            left += 1
+        while right > left and text[right - 1] in BLANK:
+            right -= 1
+        if right > left:
+            spans.append([left, right])
+        start = stop + 1
+
+
+def _pairs(text, spans):
+    """`key: value` and `key=value` wherever they stand: YAML in block or flow style, JSON, ini, flags within a string."""
+    for key, start, mark in _keys(text, 0, len(text)):
+        if secret_key(key):
+            _value(text, start, mark, spans)
+        elif key == "name" and text[mark] == ":":
+            named = []
+            _value(text, start, mark, named)
+            if named and secret_env(text[named[0][0]:named[0][1]].strip("\"'")):
+                _siblings(text, start, spans)
+
+
+def _flags(text, spans):
+    """`--token` and its value as two words, two items of a list, or two lines."""
+    for start in _every(text, "--"):
+        end = start + 2
+        while end < len(text) and text[end] in NAME:
+            end += 1
+        if text[start - 1:start] == "-" or text[end:end + 1] in ("=", ":", "") or not secret_key(text[start:end]):
+            continue
+        left = end
+        while left < len(text) and (text[left] in "\"'," + BLANK or text[left:left + 2] == "- "):
+            left += 1
+        right = left
+        while right < len(text) and text[right] not in "\"',]" + BLANK:
+            right += 1
+        if not text.startswith("-", left) and not text[left:right].endswith(":") and text[right:right + 1] != ":":
+            _add(text, left, right, spans)
+
+
+def _keys(text, position, end):
+    """(key, where it begins, where its : or = stands)."""
+    while True:
+        colon, equal = text.find(":", position, end), text.find("=", position, end)
+        if colon < 0 and equal < 0:
+            return
+        mark = colon if equal < 0 or 0 <= colon < equal else equal
+        position = mark + 1
+        right = mark
+        while right > 0 and text[right - 1] in " \t":
+            right -= 1
+        while right > 0 and text[right - 1] in "\"'\\":
+            right -= 1
+        left = right
+        while left > 0 and text[left - 1] in NAME:
+            left -= 1
+        if left < right:
+            yield text[left:right], left, mark
+
+
+def _value(text, start, mark, spans):
+    """Add the place of the value of the key that starts here; nothing for an empty one, a mapping or a public word."""
+    left = mark + 1
+    while left < len(text) and text[left] in " \t":
+        left += 1
+    line_end = text.find("\n", left)
+    line_end = len(text) if line_end < 0 else line_end
+    first = text[left:left + 1]
+    if text[left:left + 2] in ('\\"', "\\'"):
+        end = text.find(text[left:left + 2], left + 2, left + FAR)
+        _add(text, left + 2, line_end if end < 0 else end, spans)
+    elif first in ("'", '"') and first:
+        _add(text, left + 1, _closing(text, left), spans)
+    elif first in ("{", "[", "*"):
+        return
+    elif text[mark] == "=" and not _begins_line(text, start):
+        end = left
+        while end < line_end and text[end] not in " \t\r\"',]}\\":
+            end += 1
+        _add(text, left, end, spans)
+    else:
+        end = _plain_end(text, left, line_end, start)
+        value = text[left:end]
+        if text[mark] == ":" and value[:1] in ("|", ">", "&", "!", ""):
+            _deeper(text, line_end, _column(text, start), spans, value == "")
+        elif _add(text, left, end, spans) and text[mark] == ":":
+            _deeper(text, line_end, _column(text, start), spans, False)
+
+
+def _add(text, start, end, spans):
+    if text[start:end].strip().lower() in PUBLIC:
+        return False
+    _lines(text, start, end, spans)
+    return True
+
+
+def _closing(text, left):
+    """Where the quoted scalar that begins at left ends."""
+    quote, position = text[left], left + 1
+    while position < len(text):
+        if text[position] == "\\" and quote == '"':
+            position += 2
+            continue
+        if text[position] == quote:
+            if quote == "'" and text[position + 1:position + 2] == "'":
+                position += 2
+                continue
+            return position
+        position += 1
+    return len(text)
+
+
+def _plain_end(text, left, line_end, start):
+    line_start = text.rfind("\n", 0, start) + 1
+    before = text[line_start:start]
+    end = line_end
+    if "{" in before or "[" in before or text[start - 1:start] == '"':
+        for stop in ",}]":
+            found = text.find(stop, left, end)
+            end = found if found >= 0 else end
+    comment = text.find(" #", left, end)
+    end = comment if comment >= 0 else end
+    while end > left and text[end - 1] in BLANK:
+        end -= 1
+    return end
+
+
+def _column(text, start):
+    column = start - (text.rfind("\n", 0, start) + 1)
+    return column - 1 if text[start - 1:start] in ("'", '"') else column
+
+
+def _begins_line(text, start):
+    before = text[text.rfind("\n", 0, start) + 1:start].strip("\"' \t")
+    return before in ("", "export", "-")
+
+
+def _deeper(text, line_end, column, spans, may_be_mapping):
+    """The lines below that are indented further than the key: the rest of its scalar."""
+    position, first = line_end + 1, True
+    while position < len(text):
+        end = text.find("\n", position)
+        end = len(text) if end < 0 else end
+        line = text[position:end]
+        bare = line.strip()
+        if bare:
+            if len(line) - len(line.lstrip(" ")) <= column:
+                return
+            if first and may_be_mapping and (": " in bare or bare.endswith(":") or bare.startswith(("- ", "#", "{", "["))):
+                return
+            first = False
+            _lines(text, position, end, spans)
+        position = end + 1
+
+
+def _siblings(text, start, spans):
+    """The `value` beside a `name` that looks secret: within the same braces, or in the same block of lines."""
+    left, right = _braces(text, start)
+    if left >= 0:
+        for key, where, mark in _keys(text, left, right):
+            if key == "value" and _braces(text, where) == (left, right):
+                _value(text, where, mark, spans)
+    column = _column(text, start)
+    for step in (-1, 1):
+        line = text.rfind("\n", 0, start) + 1
+        while True:
+            if step < 0 and text[line:line + column].strip().endswith("-"):
+                break  # the dash: the entry's first line
+            line = text.rfind("\n", 0, line - 1) + 1 if step < 0 and line > 0 else (text.find("\n", line) + 1 if step > 0 else -1)
+            if line < 0 or (step > 0 and line == 0):
+                break
+            end = text.find("\n", line)
+            end = len(text) if end < 0 else end
+            content = text[line:end]
+            indent = len(content) - len(content.lstrip(" "))
+            if content.strip() and indent < column and not (step < 0 and content[:column].strip() == "-"):
+                break
+            for key, where, mark in _keys(text, line, end):
+                if key == "value" and _column(text, where) == column:
+                    _value(text, where, mark, spans)
+            if line == 0 and step < 0:
+                break
+
+
+def _braces(text, start):
+    """The innermost { } around a place, or (-1, -1)."""
+    depth, left = 0, start
+    while left > max(0, start - FAR):
+        left -= 1
+        if text[left] == "}":
+            depth += 1
+        elif text[left] == "{":
+            if depth == 0:
+                break
+            depth -= 1
+    else:
+        return -1, -1
+    depth, right = 0, start
+    while right < min(len(text), start + FAR):
+        if text[right] == "{":
+            depth += 1
+        elif text[right] == "}":
+            if depth == 0:
+                return left, right
+            depth -= 1
+        right += 1
+    return -1, -1
+
+
+def _words(text, lower, spans):
+    """Secrets that give themselves away: https://user:password@host, Authorization headers, JSON web tokens."""
+    for start in _every(text, "://"):
+        end = start + 3
+        while end < len(text) and text[end] not in "/?#\"'" + BLANK:
+            end += 1
+        at, colon = text.rfind("@", start, end), text.find(":", start + 3, end)
+        if 0 <= colon < at:
+            spans.append([colon + 1, at])
+    for word in ("bearer ", "basic "):
+        for start in _every(lower, word):
+            if word == "bearer " or "authorization" in lower[max(0, start - 24):start]:
+                end = start + len(word)
+                while end < len(text) and text[end] not in "\"'\\," + BLANK:
+                    end += 1
+                if end - start - len(word) >= 12:
+                    spans.append([start + len(word), end])
+    for start in _every(text, "eyJ"):
+        end = start
+        while end < len(text) and text[end] in JWT:
+            end += 1
+        if end - start > 40 and text.count(".", start, end) >= 2:
+            spans.append([start, end])
+
+
+def _every(text, word):
+    position = text.find(word)
+    while position >= 0:
+        yield position
+        position = text.find(word, position + 1)
+
+
+def _merged(text, spans):
+    merged = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], end)
+        elif end > start:
+            merged.append([start, end])
+    return merged

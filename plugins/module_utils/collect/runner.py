@@ -1,0 +1,181 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: runs collectors side by side, each in a child of its own, and bounds time and size.
+
+A read that blocks in the kernel cannot be interrupted: its child is killed, and abandoned where even that has to wait.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import marshal
+import os
+import select
+import sys
+import time
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, jsonline, kubeconfig, procfs, spec
+from ansible_collections.kubemend.remediation.plugins.module_utils.version import TOOL_VERSION
+
+SIGKILL = 9  # the module signal brings enum: 9 ms
+MAX_COLLECTOR = 6 * 1024 * 1024
+MAX_DOCUMENT = 16 * 1024 * 1024
+NOT_ASKED = {"status": "not_asked", "truncated": False, "data": None, "source": None, "duration_ms": 0, "error": None}
+SHARED = (files, kubeconfig)  # imported before the children are made, so that each has them already
+
+
+class _Child:
+    """One collector at work."""
+
+    def __init__(self, collector, context, end):
+        self.collector = collector
+        self.begin = time.time()
+        self.end = end
+        self.chunks = []
+        self.size = 0
+        self.fd, theirs = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _work(collector, context, theirs)
+        os.close(theirs)
+
+    def read(self):
+        """Take what is there; False at the end of it, or when it grew too long."""
+        chunk = os.read(self.fd, 262144)
+        self.size += len(chunk)
+        self.chunks.append(chunk)
+        return bool(chunk) and self.size <= MAX_COLLECTOR
+
+    def record(self, late):
+        """What became of it."""
+        spent = int(round((time.time() - self.begin) * 1000))
+        status, data, truncated, source, error = "error", None, False, None, "the collector's process ended without an answer"
+        if late:
+            status, error = "timeout", "no answer within %d s" % round(self.end - self.begin)
+        elif self.size > MAX_COLLECTOR:
+            truncated, error = True, "more than %d bytes" % MAX_COLLECTOR
+        else:
+            try:
+                status, data, truncated, source, error = marshal.loads(b"".join(self.chunks))
+            except (EOFError, ValueError, TypeError):
+                pass
+        return {"status": status, "truncated": truncated, "data": data, "source": source or self.collector.reads,
+                "duration_ms": spent, "error": error}
+
+    def close(self, ended):
+        """Reap it, or end it. Where the kernel does not let it go, it is left behind: this program does not wait."""
+        os.close(self.fd)
+        try:
+            if not ended:
+                os.kill(self.pid, SIGKILL)
+            os.waitpid(self.pid, 0 if ended else os.WNOHANG)
+        except OSError:
+            pass
+
+
+def _work(collector, context, fd):
+    """The child: nothing of it but its answer may reach anybody, and it never returns."""
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)  # ssh waits until nobody holds its channel any more
+        if collector.tier == spec.DEEP:
+            os.nice(10)
+        answer = marshal.dumps(_answer(collector, context))
+        while answer:
+            answer = answer[os.write(fd, answer):]
+    finally:
+        os._exit(0)
+
+
+def _answer(collector, context):
+    status, data, error = "ok", None, None
+    try:
+        data = collector.run(context)
+    except spec.Absent as reason:
+        status, error = "absent", reason
+    except spec.Denied as reason:
+        status, error = "denied", reason
+    except spec.Failed as reason:
+        status, error, data = "error", reason, reason.data
+    except PermissionError as reason:
+        status, error = "denied", reason
+    except Exception as reason:  # pylint: disable=broad-except
+        # an answer of a shape that nobody foresaw costs this collector only
+        status, error = "error", "%s: %s" % (type(reason).__name__, reason)
+    return status, data, context.truncated, context.source, None if error is None else files.one_line(error)
+
+
+def run(params, collectors, processes, proc=time.time):
+    """{name: record} of these collectors, started as soon as those that they need have ended."""
+    end = proc() + max(1.0, float(params.get("timeout") or 30) - 1)
+    records, data, working = {}, {}, {}
+    poll = select.poll()
+    waiting = list(collectors)
+    while waiting or working:
+        for collector in [one for one in waiting if all(need in records for need in one.needs)]:
+            waiting.remove(collector)
+            if collector.components and not procfs.any_of(collector.components, processes):
+                records[collector.name] = dict(NOT_ASKED, status="absent", error="none of %s runs here" % ", ".join(collector.components))
+                continue
+            if collector.path and not os.path.lexists(collector.path):
+                records[collector.name] = dict(NOT_ASKED, status="absent", error="%s does not exist" % collector.path)
+                continue
+            limit = min(end, proc() + collector.timeout)
+            child = _Child(collector, spec.Context(params, processes, data, limit), limit)
+            working[child.fd] = child
+            poll.register(child.fd, select.POLLIN | select.POLLHUP)
+        if not working:
+            continue
+        if waiting:
+            _warm(waiting, processes)
+        left = min(child.end for child in working.values()) - proc()
+        ready = [fd for fd, dummy in poll.poll(max(0, int(left * 1000) + 1))]
+        for child in list(working.values()):
+            more = child.read() if child.fd in ready else True
+            late = more and proc() >= child.end
+            if more and not late:
+                continue
+            name = child.collector.name
+            records[name] = child.record(late)
+            data[name] = records[name]["data"]
+            poll.unregister(child.fd)
+            del working[child.fd]
+            child.close(not more and child.size <= MAX_COLLECTOR)
+    return records
+
+
+def _warm(waiting, processes):
+    """While the first children work: import once what the next ones would each import for themselves (ssl: 20 ms)."""
+    if any(collector.components and procfs.any_of(collector.components, processes) for collector in waiting):
+        try:
+            __import__(files.__name__.rpartition(".")[0] + ".tls")
+        except Exception:  # pylint: disable=broad-except
+            pass  # those that need it will say what is wrong with it
+
+
+def gather(params):
+    """The node's document, as a dict."""
+    begin = time.time()
+    records = run(params, spec.chosen(params.get("collectors"), params.get("deep")), procfs.of_interest())
+    for name in spec.BY_NAME:
+        records.setdefault(name, dict(NOT_ASKED))
+    return {
+        "schema": "kubemend.evidence/1", "tool_version": TOOL_VERSION, "euid": os.geteuid(),
+        "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begin)), "python": "%d.%d.%d" % sys.version_info[:3],
+        "duration_ms": int(round((time.time() - begin) * 1000)), "collectors": records,
+    }
+
+
+def collect(params):
+    """The same as one line of JSON, bounded: the largest collectors lose their data first, and say so."""
+    document = gather(params)
+    line = jsonline.dumps(document)
+    while len(line) > MAX_DOCUMENT:
+        records = [one for one in document["collectors"].values() if one["data"] is not None]
+        largest = max(records, key=lambda one: len(jsonline.dumps(one["data"])))
+        largest.update(data=None, status="error", truncated=True, error="the document would be larger than %d bytes" % MAX_DOCUMENT)
+        line = jsonline.dumps(document)
+    return line

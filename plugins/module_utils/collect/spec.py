@@ -1,0 +1,105 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what a node is asked for. One literal per collector; its code is the module of its name.
+
+Import time is part of the price of an audit: what runs on every node imports neither re nor json, socket or subprocess.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import time
+
+MARGIN = 0.7
+CORE, DEEP = "core", "deep"
+ELECTING = ("kube-scheduler", "kube-controller-manager")
+
+
+class Absent(Exception):
+    """What the collector looks for is not on this node."""
+
+
+class Denied(Exception):
+    """It may be there, but this user may not look."""
+
+
+class Failed(Exception):
+    """It did not answer; `data` is what is known nevertheless."""
+
+    def __init__(self, reason, data=None):
+        super(Failed, self).__init__(reason)
+        self.data = data
+
+
+class Collector:
+    """Name, what it reads, tier, seconds it may take, the collectors whose data it uses; what it is absent without: one of these
+    components, this path."""
+
+    __slots__ = ("name", "reads", "tier", "timeout", "needs", "components", "path")
+
+    def __init__(self, name, reads, tier=CORE, timeout=10, needs=(), components=(), path=None):
+        self.name = name
+        self.reads = reads
+        self.tier = tier
+        self.timeout = timeout
+        self.needs = needs
+        self.components = components
+        self.path = path
+
+    def run(self, context):
+        """Its data. In the child: a module that does not even compile costs this collector only."""
+        module = __import__(__name__.rpartition(".")[0] + "." + self.name, fromlist=["collect"])
+        return module.collect(context)
+
+
+def in_this_network(context, components):
+    """The instances of these components that share this node's network; Denied where that cannot be told."""
+    found = [one for one in (context.data.get("instances") or {}).get("processes") or [] if one["component"] in components]
+    if any(one["host_network"] is None for one in found):
+        raise Denied("without root nobody can tell whether pid %d is in this node's network" % found[0]["pid"])
+    return [one for one in found if one["host_network"]]
+
+
+class Context:
+    """What a collector may use: the parameters, the processes of interest, the data of the collectors it needs."""
+
+    __slots__ = ("params", "processes", "data", "source", "truncated", "deadline")
+
+    def __init__(self, params, processes, data, deadline=None):
+        self.params = params
+        self.processes = processes
+        self.data = data
+        self.source = None
+        self.truncated = False
+        self.deadline = deadline
+
+    def seconds(self, most):
+        """How long one question may take, so that what is known already still gets home before the collector's own limit."""
+        return most if self.deadline is None else max(0.0, min(most, self.deadline - time.time() - MARGIN))
+
+
+COLLECTORS = (
+    Collector("system", "host name, machine and boot id, kernel, distribution, cgroup version and addresses, from /proc, /etc and /sys"),
+    Collector("kubelet", "the kubelet's process, unit, configuration files, kubeconfig (masked), client certificate and healthz"),
+    Collector("manifests", "every file of the static pod folder, with owner, mode and time of change", needs=("kubelet",)),
+    Collector("instances", "control plane processes: argv, pod, kubeconfig and configuration as their container sees them"),
+    Collector("component_http", "healthz, configz and metrics of the scheduler and the controller manager on this node",
+              timeout=20, needs=("instances",), components=ELECTING),
+    Collector("etcd", "etcd's live member list and cluster id, with the API server's own client certificate", needs=("instances",),
+              components=("kube-apiserver", "etcd")),
+    Collector("installer", "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are known", timeout=5),
+    Collector("journal", "what earlier runs changed on this node, what they left unfinished, and who holds its lock", timeout=5,
+              path="/var/lib/kubemend"),
+)
+BY_NAME = dict((one.name, one) for one in COLLECTORS)
+
+
+def chosen(names=None, deep=False):
+    """The collectors of these names (default: all of the tier) and those that they need, in the order of the table."""
+    wanted = set(names or (one.name for one in COLLECTORS if deep or one.tier == CORE))
+    for one in reversed(COLLECTORS):
+        if one.name in wanted:
+            wanted.update(one.needs)
+    return [one for one in COLLECTORS if one.name in wanted]

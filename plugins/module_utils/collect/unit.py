@@ -1,0 +1,132 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what systemd says of a unit, and the command line that it would start."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files
+
+PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "MainPID", "NeedDaemonReload", "NRestarts",
+              "ExecMainStatus", "FragmentPath", "DropInPaths", "ExecStart", "Environment", "EnvironmentFiles")
+
+
+def show(names):
+    """{unit name: {property: [values]}} of these units, by one systemctl."""
+    text = command.run(["systemctl", "show", "--no-pager", "-p", ",".join(PROPERTIES)] + list(names))
+    return dict((one["Id"][0], one) for one in parse(text) if "Id" in one)
+
+
+def parse(text):
+    """The blocks of `systemctl show`: a property may come several times (EnvironmentFiles, one per file)."""
+    blocks = [{}]
+    for line in text.splitlines():
+        key, equal, value = line.partition("=")
+        if not line:
+            blocks.append({})
+        elif equal:
+            blocks[-1].setdefault(key, []).append(value)
+    return [block for block in blocks if block]
+
+
+def unit(block):
+    """The evidence of one unit; None when there is no such unit."""
+    def one(name):
+        return block.get(name, [""])[0]
+
+    if one("LoadState") == "not-found" and one("ActiveState") in ("inactive", ""):
+        return None
+    return {
+        "name": one("Id"), "load_state": one("LoadState"), "active_state": one("ActiveState"), "sub_state": one("SubState"),
+        "unit_file_state": one("UnitFileState"), "result": one("Result"), "main_pid": _number(one("MainPID")),
+        "need_daemon_reload": one("NeedDaemonReload") == "yes", "n_restarts": _number(one("NRestarts")),
+        "exec_main_status": _number(one("ExecMainStatus")), "fragment_path": one("FragmentPath") or None,
+        "drop_in_paths": [path for value in block.get("DropInPaths", []) for path in words(value)],
+    }
+
+
+def _number(value):
+    return int(value) if value.isdigit() else None
+
+
+def command_line(block, read=files.text):
+    """The argv that ExecStart would have, its variables replaced as systemd does; [] when the unit starts nothing."""
+    starts = [value for value in block.get("ExecStart", []) if "argv[]=" in value]
+    if not starts:
+        return []
+    variables = environment(block, read)
+    arguments = starts[-1].split("argv[]=", 1)[1].split(" ; ", 1)[0]
+    result = []
+    for word in words(arguments):
+        if word.startswith("$") and not word.startswith(("${", "$$")):
+            result += words(variables.get(word[1:], ""))
+        else:
+            result.append(_expanded(word, variables))
+    return result
+
+
+def environment(block, read=files.text):
+    """Environment= and then the files of EnvironmentFiles=, in which a later one wins."""
+    variables = {}
+    for value in block.get("Environment", []):
+        for word in words(value):
+            name, equal, text = word.partition("=")
+            if equal:
+                variables[name] = text
+    for value in block.get("EnvironmentFiles", []):
+        path = value.rpartition(" (ignore_errors=")[0] or value
+        variables.update(environment_file(read(path) or ""))
+    return variables
+
+
+def environment_file(text):
+    """NAME=value lines as systemd reads them: comments, quotes, a backslash that continues a line."""
+    variables = {}
+    for line in text.replace("\\\n", "").splitlines():
+        name, equal, value = line.strip().partition("=")
+        if equal and name and name[0] not in "#;":
+            value = value.strip()
+            # Quotes around the whole are taken off; those within belong to the words that $NAME is split into.
+            if len(value) > 1 and value[0] in "\"'" and value.find(value[0], 1) == len(value) - 1:
+                value = value[1:-1]
+            variables[name.strip()] = value
+    return variables
+
+
+def words(text):
+    """The text split as systemd and a shell split it: white space, quotes, backslashes."""
+    result, word, quote, position = [], None, "", 0
+    while position < len(text):
+        char = text[position]
+        if char == "\\" and quote != "'" and position + 1 < len(text):
+            position += 1
+            word = (word or "") + text[position]
+        elif quote:
+            if char == quote:
+                quote = ""
+            else:
+                word += char
+        elif char in "\"'":
+            quote, word = char, word or ""
+        elif char in " \t\n":
+            if word is not None:
+                result.append(word)
+            word = None
+        else:
+            word = (word or "") + char
+        position += 1
+    return result + ([word] if word is not None else [])
+
+
+def _expanded(word, variables):
+    begin = word.find("${")
+    while begin >= 0:
+        end = word.find("}", begin)
+        if end < 0:
+            break
+        value = variables.get(word[begin + 2:end], "")
+        word = word[:begin] + value + word[end + 1:]
+        begin = word.find("${", begin + len(value))
+    return word.replace("$$", "$")

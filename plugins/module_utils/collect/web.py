@@ -1,0 +1,201 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: HTTP/1.1 on a socket, with a deadline and a bounded answer; http.client takes 20 ms to import."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+import time
+
+try:
+    import _socket as socket  # the module behind socket, without enum, selectors and re
+except ImportError:
+    import socket
+
+MAX_BODY = 32 * 1024 * 1024
+MAX_HEAD = 65536
+
+
+class HttpError(Exception):
+    """No answer, in one line."""
+
+
+class Connection:
+    """One connection, for one request after another."""
+
+    def __init__(self, address, port, seconds, context=None):
+        self.host = "%s:%d" % (bracketed(address), port)
+        self.end = time.time() + seconds
+        self.rest = b""
+        try:
+            self.socket = self._connected(address, port, context)
+        except (OSError, ValueError) as error:
+            raise HttpError(told(error))
+
+    def _connected(self, address, port, context):
+        if context is None:
+            plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        else:
+            import socket as full
+            plain = full.socket(full.AF_INET6 if ":" in address else full.AF_INET, full.SOCK_STREAM)
+        try:
+            plain.settimeout(self._left())
+            plain.connect((address, port))
+            return plain if context is None else context.wrap_socket(plain)
+        except BaseException:
+            plain.close()
+            raise
+
+    def _left(self):
+        left = self.end - time.time()
+        if left <= 0:
+            raise HttpError("timed out")
+        return left
+
+    def request(self, path, body=None, keep=None):
+        """(status, body). With `keep` only the lines that begin with one of these prefixes are held."""
+        head = "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: kubemend\r\nAccept: */*\r\n" % ("GET" if body is None else "POST", path, self.host)
+        if body is not None:
+            head += "Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
+        try:
+            self.socket.settimeout(self._left())
+            self.socket.sendall(head.encode("ascii") + b"\r\n" + (body or b""))
+            status, headers = self._head()
+            parts = self._parts(headers)
+            return status, _lines(parts, keep) if keep else _joined(parts)
+        except (OSError, ValueError) as error:
+            raise HttpError(told(error))
+
+    def close(self):
+        """Close it without ceremony."""
+        try:
+            self.socket.close()
+        except OSError:
+            pass
+
+    def _more(self):
+        self.socket.settimeout(self._left())
+        chunk = self.socket.recv(262144)
+        if not chunk:
+            raise HttpError("the connection was closed")
+        return chunk
+
+    def _head(self):
+        while b"\r\n\r\n" not in self.rest:
+            if len(self.rest) > MAX_HEAD:
+                raise HttpError("the answer is no HTTP")
+            self.rest += self._more()
+        head, dummy, self.rest = self.rest.partition(b"\r\n\r\n")
+        lines = head.decode("latin-1").split("\r\n")
+        words = lines[0].split(" ", 2)
+        if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdigit():
+            raise HttpError("the answer is no HTTP")
+        headers = dict((name.strip().lower(), value.strip()) for name, dummy, value in (line.partition(":") for line in lines[1:]))
+        return int(words[1]), headers
+
+    def _parts(self, headers):
+        """The body, piece by piece."""
+        if "chunked" in headers.get("transfer-encoding", ""):
+            while True:
+                while b"\r\n" not in self.rest:
+                    if len(self.rest) > MAX_HEAD:
+                        raise HttpError("the answer is no HTTP")
+                    self.rest += self._more()
+                size, dummy, self.rest = self.rest.partition(b"\r\n")
+                left = int(size.split(b";")[0], 16)
+                yield from self._exactly(left)
+                for dummy in self._exactly(2):
+                    pass
+                if left == 0:
+                    return
+        elif "content-length" in headers:
+            yield from self._exactly(int(headers["content-length"]))
+        else:
+            while True:
+                if self.rest:
+                    yield self.rest
+                try:
+                    self.rest = self._more()
+                except HttpError as error:
+                    if "closed" in str(error):
+                        self.rest = b""
+                        return
+                    raise
+
+    def _exactly(self, left):
+        while left > 0:
+            part = self.rest[:left] if self.rest else self._more()
+            part, self.rest = part[:left], self.rest[left:] if self.rest else part[left:]
+            left -= len(part)
+            yield part
+
+
+def _joined(parts):
+    kept, size = [], 0
+    for part in parts:
+        size += len(part)
+        if size > MAX_BODY:
+            raise HttpError("an answer of more than %d bytes" % MAX_BODY)
+        kept.append(part)
+    return b"".join(kept)
+
+
+def _lines(parts, prefixes):
+    """Only the lines that begin so: metrics may be many megabytes."""
+    kept, rest, size = [], b"", 0
+    for part in parts:
+        size += len(part)
+        if size > MAX_BODY:
+            raise HttpError("an answer of more than %d bytes" % MAX_BODY)
+        whole, newline, rest = (rest + part).rpartition(b"\n")
+        kept += _begin_with(b"\n" + whole, prefixes)
+    return b"\n".join(kept + _begin_with(b"\n" + rest, prefixes))
+
+
+def _begin_with(text, prefixes):
+    found = []
+    for prefix in prefixes:
+        position = text.find(b"\n" + prefix)
+        while position >= 0:
+            end = text.find(b"\n", position + 1)
+            found.append(text[position + 1:] if end < 0 else text[position + 1:end])
+            position = text.find(b"\n" + prefix, position + 1)
+    return found
+
+
+def get(address, port, path, seconds, context=None):
+    """{status, body, error} of one GET: the body is text and short."""
+    try:
+        connection = Connection(address, port, seconds, context)
+        try:
+            status, body = connection.request(path)
+        finally:
+            connection.close()
+        return {"status": status, "body": body[:8192].decode("utf-8", "backslashreplace"), "error": None}
+    except HttpError as error:
+        return {"status": None, "body": None, "error": str(error)}
+
+
+def told(error):
+    """Why there is no answer, in one line."""
+    number = getattr(error, "errno", None)
+    name = type(error).__name__
+    if "timeout" in name.lower() or "timed out" in str(error):
+        return "timed out"
+    if name.startswith("SSL"):
+        return "TLS: %s" % (getattr(error, "reason", None) or str(error)[:200])
+    return os.strerror(number) if number and number > 0 else (str(error)[:200] or name)
+
+
+def reachable(address):
+    """The address at which a server that listens there answers on this node."""
+    address = (address or "").strip("[]")
+    return {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
+
+
+def bracketed(address):
+    """An address as a URL has it."""
+    return "[%s]" % address if ":" in address else address

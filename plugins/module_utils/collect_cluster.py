@@ -1,0 +1,318 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the evidence of a whole cluster, read from its API on a control-plane node."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import hashlib
+import json
+import os
+import re
+import time
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, kubeconfig
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, Door, one_line
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import mask
+
+COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "locks", "jobs")
+MAX_SERVERS = 9
+SERVER_SECONDS = 8
+REREAD_SECONDS = 1
+LEADER = "control-plane.alpha.kubernetes.io/leader"
+LABEL = re.compile(r"^(kubernetes\.io/hostname|node-role\.kubernetes\.io/.*|kubernetes\.io/role"
+                   r"|(topology|failure-domain\.beta)\.kubernetes\.io/(zone|region))$")
+SYSTEM = "/api/v1/namespaces/kube-system"
+
+
+class Skipped(Exception):
+    """This kubeconfig's cluster was answered by another host already."""
+
+
+class Reader:
+    """One run over one API: how it was reached, and one method for each collector, which returns (data, truncated)."""
+
+    def __init__(self, where, kubectl, deadline):
+        self.where, self.kubectl, self.deadline = where, kubectl, deadline
+        self.config = self.url = self.ca = self.version = self.api = None
+        self.tried = []
+        self.dead = set()
+        self.doors = []
+        self.addresses = None
+
+    def open(self, server=None, config=None, tls_server_name=None):
+        """A door to this server, the kubeconfig's own by default; closed with the rest."""
+        made = Door(self.where, str(len(self.doors)), self.kubectl, config or self.config, self.deadline, server, tls_server_name)
+        self.doors.append(made)
+        return made
+
+    def close(self):
+        """End every proxy."""
+        for made in self.doors:
+            made.close()
+
+    def connect(self, configs, skip):
+        """The first kubeconfig whose API answers: at its own server, often a load balancer, then at this node's own API server."""
+        for config in configs:
+            api = self.open(config=config)
+            try:
+                url, ca = kubeconfig.view(self.kubectl, config, Deadline(door.PROBE_SECONDS, self.deadline))
+            except ApiError as error:
+                self.tried.append("%s: %s" % (config, error))
+                api.close()
+                continue
+            self.ca = self.ca or ca
+            if kubeconfig.cluster_key(ca) in skip:
+                self.ca = ca
+                raise Skipped(kubeconfig.cluster_key(ca))
+            local = kubeconfig.local_server()
+            if url in self.dead:
+                api.close()
+            elif self._answers(api, config, url, ca):
+                return
+            if local and local not in self.dead and self._answers(self.open(local, config), config, local, ca):
+                return
+        raise ApiError("error", one_line("; ".join(self.tried) or "no kubeconfig found", 1000))
+
+    def _answers(self, api, config, url, ca):
+        try:
+            self.version = api.get("/version", seconds=door.PROBE_SECONDS)
+        except ApiError as error:
+            if error.code != 403:  # forbidden is an answer: of an API that knows who asks
+                self.tried.append("%s (%s): %s" % (config, url, error))
+                api.close()
+                if error.code is None:  # another kubeconfig will not reach it either
+                    self.dead.add(url)
+                return False
+            self.version = {}
+        self.api, self.config, self.url, self.ca = api, config, url, ca
+        return True
+
+    def server(self):
+        """Where the API was asked, and what it says of itself."""
+        try:
+            uid = _uid(self.api)
+        except ApiError as error:
+            if error.status != "denied":
+                raise
+            uid = None  # the version was told all the same
+        return {"url": self.url, "git_version": self.version.get("gitVersion"), "major": self.version.get("major"),
+                "minor": self.version.get("minor"), "kube_system_uid": uid, "kubectl": self.kubectl,
+                "kubeconfig": self.config}, False
+
+    def endpoints(self):
+        """Addresses of the API servers: Endpoints, which every release serves, else EndpointSlices."""
+        found = set()
+        try:
+            subsets = self.api.get("/api/v1/namespaces/default/endpoints/kubernetes").get("subsets") or []
+            found.update(_join(address.get("ip"), port.get("port")) for subset in subsets
+                         for address in subset.get("addresses") or [] for port in subset.get("ports") or [])
+        except ApiError as error:
+            if error.status not in ("absent", "denied"):
+                raise
+            query = {"labelSelector": "kubernetes.io/service-name=kubernetes"}
+            for item in self.api.items("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", query):
+                found.update(_join(address, port.get("port")) for endpoint in item.get("endpoints") or []
+                             for address in endpoint.get("addresses") or [] for port in item.get("ports") or [])
+        self.addresses = sorted(found)
+        return {"addresses": self.addresses}, False
+
+    def nodes(self):
+        """The cluster's nodes by name."""
+        found = {}
+        for item in self.api.items("/api/v1/nodes"):
+            node = node_of(item)
+            found[node["uid"] or node["name"]] = node
+        return {"items": sorted(found.values(), key=lambda node: node["name"] or "")}, False
+
+    def kubeadm_config(self):
+        """kubeadm's record of the cluster, from which the next upgrade writes the manifests again."""
+        item = self.api.get(SYSTEM + "/configmaps/kubeadm-config")
+        text = (item.get("data") or {}).get("ClusterConfiguration")
+        if text is None:
+            raise ApiError("absent", "kubeadm-config holds no ClusterConfiguration")
+        true = text.encode("utf-8")
+        hidden, spans = mask.data(true)[:2]
+        text = hidden.decode("utf-8", "replace")
+        return {"text": text, "masked": spans, "sha256": hashlib.sha256(true).hexdigest(), "size": len(true),
+                "resource_version": item["metadata"].get("resourceVersion")}, False
+
+    def locks(self):
+        """Lock objects as each API server shows them, read again while their holders differ."""
+        addresses = self._addresses()
+        doors = [(address, self.open("https://" + address)) for address in addresses[:MAX_SERVERS]]
+        if not doors:  # the one that answered is the only one known
+            doors = [(re.sub(r"^https?://|/.*$", "", self.url or ""), self.api)]
+        servers = [self._locks_at(address, api) for address, api in doors]
+        for dummy in range(3):
+            if not _differ(servers) or self.deadline.at - time.monotonic() < 3:
+                break
+            time.sleep(REREAD_SECONDS)
+            servers = [server if server["error"] and not server["objects"] else self._locks_at(address, api)
+                       for server, (address, api) in zip(servers, doors)]
+        return {"servers": servers}, len(addresses) > MAX_SERVERS
+
+    def _addresses(self):
+        if self.addresses is None:
+            try:
+                self.endpoints()
+            except ApiError as error:
+                if error.status not in ("denied", "absent"):
+                    raise
+        return self.addresses or []
+
+    def _locks_at(self, address, api):
+        try:
+            try:
+                return read_locks(address, api)
+            except ApiError as error:
+                if "x509: certificate is valid for" not in str(error):
+                    raise
+                # its certificate lacks the address; it always carries the service's name (kubectl >= 1.20 can ask for it)
+                named = self.open("https://" + address, tls_server_name="kubernetes.default.svc")
+                try:
+                    return read_locks(address, named)
+                except ApiError as second:
+                    raise error if "unknown flag" in str(second) else second
+        except ApiError as error:
+            return {"address": address, "error": str(error), "kube_system_uid": None, "objects": []}
+
+    def jobs(self):
+        """Jobs with more pods than they should have. What was read until the time limit still proves something."""
+        return collect_jobs.collect(self.api, lambda error: isinstance(error, ApiError) and error.status == "timeout")
+
+
+def _uid(api, seconds=None):
+    return (api.get(SYSTEM, accept=door.ONE, seconds=seconds).get("metadata") or {}).get("uid")
+
+
+def _join(address, port):
+    return "%s:%s" % ("[%s]" % address if ":" in str(address) else address, port)
+
+
+def node_of(item):
+    """The values of a Node that tell who it is and how it does."""
+    meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
+    info, labels = status.get("nodeInfo") or {}, meta.get("labels") or {}
+    ready = [entry.get("status") for entry in status.get("conditions") or [] if entry.get("type") == "Ready"]
+    roles = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane")
+    return {"name": meta.get("name"), "uid": meta.get("uid"), "machine_id": info.get("machineID"), "system_uuid": info.get("systemUUID"),
+            "boot_id": info.get("bootID"), "kubelet_version": info.get("kubeletVersion"),
+            "addresses": [{"type": one.get("type"), "address": one.get("address")} for one in status.get("addresses") or []],
+            "control_plane": any(role in labels for role in roles) or labels.get("kubernetes.io/role") == "master",
+            "labels": dict((name, value) for name, value in labels.items() if LABEL.match(name)),
+            "ready": ready[0] if ready else "Unknown", "unschedulable": bool(spec.get("unschedulable")), "created": meta.get("creationTimestamp")}
+
+
+def read_locks(address, api):
+    """The lock objects of kube-system through one API server. A kind that may not be read is said, the others are kept."""
+    budget = Deadline(SERVER_SECONDS, api.deadline)
+    objects, errors, uid = {}, [], []
+    for read in (lambda api: uid.append(_uid(api, budget.left())) or (), _leases, _annotated):
+        try:
+            for lock in read(api):
+                objects[(lock["kind"], lock["name"])] = lock
+        except ApiError as error:
+            if error.code is None or error.status not in ("denied", "absent"):
+                raise
+            errors.append(str(error))
+    return {"address": address, "error": "; ".join(errors) or None, "kube_system_uid": uid[0] if uid else None,
+            "objects": [objects[key] for key in sorted(objects)]}
+
+
+def _leases(api):
+    """Every Lease of kube-system but the API servers' own identities."""
+    try:
+        group = api.get("/apis/coordination.k8s.io", seconds=SERVER_SECONDS)
+    except ApiError as error:
+        if error.status == "absent":
+            return
+        raise
+    version = (group.get("preferredVersion") or {}).get("groupVersion") or "coordination.k8s.io/v1"
+    for item in api.items("/apis/%s/namespaces/kube-system/leases" % version):
+        meta, spec = item.get("metadata") or {}, item.get("spec") or {}
+        identity = (meta.get("labels") or {}).get("apiserver.kubernetes.io/identity") or (meta.get("labels") or {}).get("k8s.io/component")
+        if identity == "kube-apiserver" or re.match(r"(kube-)?apiserver-", meta.get("name") or ""):
+            continue
+        yield _lock("Lease", meta, spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"), spec.get("leaseDurationSeconds"))
+
+
+def _annotated(api):
+    """Endpoints and ConfigMaps that carry the annotation of the older lock kinds: their metadata alone is asked for."""
+    for kind in ("Endpoints", "ConfigMap"):
+        for item in api.items("%s/%s" % (SYSTEM, "endpoints" if kind == "Endpoints" else "configmaps"), accept=door.LIST):
+            meta = item.get("metadata") or {}
+            try:
+                record = json.loads((meta.get("annotations") or {}).get(LEADER) or "null")
+            except ValueError:
+                record = {}
+            if isinstance(record, dict):
+                yield _lock(kind, meta, record.get("holderIdentity"), record.get("renewTime"), record.get("leaderTransitions"),
+                            record.get("leaseDurationSeconds"))
+
+
+def _lock(kind, meta, holder, renewed, transitions, seconds):
+    return {"kind": kind, "namespace": meta.get("namespace"), "name": meta.get("name"), "uid": meta.get("uid"), "holder": holder,
+            "renew_time": renewed, "transitions": transitions, "lease_duration_s": seconds}
+
+
+def _differ(servers):
+    views = [dict(((lock["kind"], lock["name"]), lock["holder"]) for lock in server["objects"]) for server in servers if server["objects"]]
+    return any(one != views[0] for one in views[1:])
+
+
+def record(status, data=None, truncated=False, source=None, started=None, error=None):
+    """What became of one collector."""
+    spent = 0 if started is None else int(round((time.monotonic() - started) * 1000))
+    return {"status": status, "truncated": truncated, "data": data, "source": source, "duration_ms": spent, "error": error}
+
+
+def _run(reader, name, source):
+    started = time.monotonic()
+    try:
+        reader.deadline.left()
+        data, truncated = getattr(reader, name)()
+        return record("ok", data, truncated, source, started)
+    except ApiError as error:
+        return record(error.status, None, False, source, started, str(error))
+    except Exception as error:  # pylint: disable=broad-except
+        # an answer of a shape that nobody foresaw costs this collector only
+        return record("error", None, False, source, started, one_line("%s: %s" % (type(error).__name__, error)))
+
+
+def collect(params):
+    """The document of this cluster: what the API says, or why it does not. `status` is ok, error or skipped."""
+    started = time.monotonic()
+    deadline = Deadline(max(2.0, float(params.get("timeout") or 30) - 1))
+    wanted = [name for name in COLLECTORS if not params.get("collectors") or name in params["collectors"]]
+    document = {"schema": "kubemend.evidence/1", "kind": "cluster", "status": "ok", "reason": "", "ca": None, "collectors": {},
+                "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    kubectl = kubeconfig.find_kubectl(params.get("kubectl"))
+    asked = params.get("kubeconfig")
+    configs = [asked] if asked else [path for path in kubeconfig.KUBECONFIGS if os.access(path, os.R_OK)]
+    reader = None
+    try:
+        if asked and not os.access(asked, os.R_OK):
+            raise ApiError("error", "%s cannot be read" % asked)
+        if not kubectl:
+            raise ApiError("error", "kubectl was not found" if not params.get("kubectl") else "%s cannot be executed" % params["kubectl"])
+        with door.folder() as where:
+            reader = Reader(where, kubectl, deadline)
+            try:
+                reader.connect(configs, params.get("skip_clusters") or [])
+                source = "%s as %s" % (reader.url, reader.config)
+                for name in wanted:
+                    document["collectors"][name] = _run(reader, name, source)
+            finally:
+                reader.close()
+    except Skipped as skipped:
+        document.update(status="skipped", reason="another host answered for cluster %s" % skipped)
+    except ApiError as error:
+        document.update(status="error", reason=str(error))
+        document["collectors"] = dict((name, record(error.status, error=str(error))) for name in wanted)
+    document["ca"] = {"pem": reader.ca} if reader and reader.ca else None
+    document["duration_ms"] = int(round((time.monotonic() - started) * 1000))
+    return document

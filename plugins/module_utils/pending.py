@@ -1,0 +1,74 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what a restart of a component would load besides our own change. Pure: fed by evidence.
+
+The node calls it with what it sees at the last moment, the plan with the evidence that it has.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+# Flags of scheduler and controller manager that name a file which is read at the start.
+FILES = ("config", "kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "client-ca-file", "requestheader-client-ca-file",
+         "root-ca-file", "service-account-private-key-file", "cluster-signing-cert-file", "cluster-signing-key-file", "tls-cert-file",
+         "tls-private-key-file", "cloud-config", "policy-config-file")
+MISSING = "\0"
+SLACK = 1.0  # seconds: start times are told in hundredths, and by another clock than a file's
+
+
+def changes(process, files=(), words=None, flags=(), own=()):
+    """One clause for each change that waits for the next start of this process.
+
+    process: {component, started_at, argv, exe}. files: [{path, mtime, replaced}] of what the process was given.
+    words: the command line of its manifest, when that is known. flags: names that our step changes itself; own: its files.
+    """
+    found = []
+    started = process.get("started_at")
+    for one in files:
+        if one["path"] in own:
+            continue
+        if one.get("replaced"):
+            found.append("%s was replaced after the process started" % one["path"])
+        elif started and one.get("mtime") and one["mtime"] > started + SLACK:
+            found.append("%s is newer than the process" % one["path"])
+    if words is not None:
+        found += _differing(process.get("argv") or [], words, [name.replace("_", "-") for name in flags])
+    if (process.get("exe") or "").endswith(" (deleted)"):
+        found.append("its program %s was replaced" % process["exe"][:-len(" (deleted)")])
+    return found
+
+
+def sentence(host, component, found):
+    """The refusal."""
+    return ("a restart of %s on %s would also load changes of somebody else: %s; look at them, then allow it with "
+            "kubemend_allow: [pending_changes]" % (component, host, "; ".join(found)))
+
+
+def _differing(argv, words, ours):
+    """Flags that the manifest has otherwise than the process, apart from ours. The last of a flag counts."""
+    running, wanted = flags_of(argv), flags_of(words)
+    names = [name for name in sorted(set(running) | set(wanted))
+             if name not in ours and running.get(name, MISSING) != wanted.get(name, MISSING)]
+    return ["--%s is %s in the manifest and %s in the process" % (name, _shown(wanted, name), _shown(running, name)) for name in names]
+
+
+def _shown(flags, name):
+    return "not set" if name not in flags else "set without a value" if flags[name] is None else repr(str(flags[name])[:80])
+
+
+def flags_of(words):
+    """{name: last value} of a command line; None for a flag without one."""
+    found, before = {}, None
+    for word in words:
+        if word.startswith("--") and len(word) > 2:
+            name, equal, value = word[2:].partition("=")
+            before = name.replace("_", "-")
+            found[before] = value if equal else None
+            before = None if equal else before
+        else:
+            if before:
+                found[before] = word
+            before = None
+    return found

@@ -1,0 +1,109 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the record of a step's proof, in the journal beside what it changed.
+
+It says `awaited` before anything is written, and how it ended afterwards. One that still says `awaited` while its
+program is gone is a step that was interrupted between write and proof: evidence, and the next run's to prove or undo.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import durable, journal
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
+
+SCHEMA = "kubemend.proof/1"
+PREFIX, SUFFIX = "proof-", ".json"
+AWAITED, PROVEN, ROLLED_BACK, FAILED, NOT_DONE = "awaited", "proven", "rolled_back", "failed", "not_done"
+
+
+def name_of(step):
+    """The record's name: never that of an entry, which begins with a digit."""
+    return PREFIX + journal.label(step) + SUFFIX
+
+
+def ticks(pid):
+    """When a process started, in the kernel's own count since the boot; None when it is gone."""
+    stat = files.text("/proc/%d/stat" % pid) or ""
+    fields = stat.rpartition(")")[2].split()
+    return int(fields[19]) if len(fields) > 19 else None
+
+
+def _boot():
+    return (files.text("/proc/sys/kernel/random/boot_id") or "").strip()
+
+
+def claim(step, facts):
+    """Say that this step is begun. None, or the record of whoever began it before: it is not begun a second time."""
+    name = name_of(step.step)
+    with step.exclusive() as root_fd:
+        with durable.descriptor(durable.private_folder(journal.FOLDER, root_fd)) as runs:
+            with durable.descriptor(durable.private_folder(step.run_id, runs)) as fd:
+                try:
+                    return durable.load(name, fd)
+                except FileNotFoundError:
+                    pass
+                except (OSError, ValueError) as error:
+                    raise ChangeError("nothing was changed: the proof of step %s cannot be read (%s)" % (step.step, durable.one_line(error)))
+                with durable.told("nothing was changed, because the journal in %s cannot be written" % step.root):
+                    durable.put(name, dict(facts, schema=SCHEMA, run_id=step.run_id, step=step.step, state=AWAITED, at=durable.now(), by={
+                        "boot_id": _boot(), "pid": os.getpid(), "ticks": ticks(os.getpid())}), fd)
+    return None
+
+
+def read(run_id, step, root=ROOT):
+    """The record of a step, or None."""
+    with journal.opened(root, run_id) as fd:
+        try:
+            return None if fd is None else durable.load(name_of(step), fd)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            return {"run_id": run_id, "step": step, "state": AWAITED, "by": {}, "error": durable.one_line(error)}
+
+
+def end(run_id, step, state, reason=None, root=ROOT, **more):
+    """How it ended. No lock is asked for: a record changes nothing."""
+    with durable.exclusive(root), journal.opened(root, run_id) as fd:
+        if fd is None:
+            return
+        with durable.told("how step %s ended was not recorded" % step):
+            record = durable.load(name_of(step), fd)
+            durable.put(name_of(step), dict(record, state=state, reason=reason, ended=durable.now(), **more), fd)
+
+
+def alive(record):
+    """Whether the program that began the step is still at work."""
+    by = record.get("by") or {}
+    return bool(by.get("pid")) and by.get("boot_id") == _boot() and by.get("ticks") is not None and ticks(by["pid"]) == by["ticks"]
+
+
+def unproven(root=ROOT):
+    """Every step that was begun and has no end: its record, with `running` and `entry`, the last item of the journal (or None) of it."""
+    found = []
+    for run_id in journal.run_ids(root):
+        with journal.opened(root, run_id) as fd:
+            names = [] if fd is None else sorted(name for name in os.listdir(fd) if name.startswith(PREFIX) and name.endswith(SUFFIX))
+            records = [_loaded(name, fd, run_id) for name in names]
+        awaited = [record for record in records if record.get("state") == AWAITED]
+        if awaited:
+            items = journal.read_run(run_id, root)
+            found += [dict(record, running=alive(record), entry=_entry(record, items)) for record in awaited]
+    return found
+
+
+def _loaded(name, fd, run_id):
+    try:
+        return durable.load(name, fd)
+    except (OSError, ValueError) as error:
+        return {"run_id": run_id, "step": name[len(PREFIX):-len(SUFFIX)], "state": AWAITED, "error": durable.one_line(error)}
+
+
+def _entry(record, items):
+    mine = [item for item in items if item["intent"] and item["intent"]["step"] == record.get("step") and not item["intent"]["reverts"]]
+    return mine[-1] if mine else None

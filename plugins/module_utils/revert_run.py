@@ -1,0 +1,291 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what runs left on this node that can be taken back, and one of them taken back.
+
+Files are put back component by component, the last changed first: guards as for a repair, the former bytes, a restart
+where the kubelet makes none, and the wait until the component runs again with its former command line. A component that
+is not proven ends it: what is left stays as the run left it. Nothing is rolled forward again by itself.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+import time
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, lock, proof, prove, revert
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
+
+MAX_RUNS = 50  # the newest that a node lists
+SHOWN = ("path", "state", "reason", "sha256_left", "sha256_former", "sha256_present", "component", "steps")
+RESTORED, ALREADY, REFUSED, KEPT = "restored", "already", "refused", "kept"
+
+
+def run(params):
+    """state listed: {runs, truncated, busy}; state reverted: {paths, components, changed, error}, by a process that outlives this one."""
+    if params["state"] == "listed":
+        return listed(params.get("root") or ROOT)
+    return apply_step.outlive(reverted, params) or _answer(
+        error="the program ended on the node without an answer (killed, or out of memory); list again to see what became of it", changed=True)
+
+
+def budget(count):
+    """Seconds after which so many components are taken back or not, whatever happens."""
+    return apply_step.GUARDS + count * (apply_step.GUARDS + apply_step.BACK_OFF + apply_step.WATCHED)
+
+
+def listed(root=ROOT):
+    """Every run of this node's journal, the newest first: {run_id, first, last, reverts, paths, error}. Makes nothing.
+
+    paths: what a revert would do now: {path, state, reason, sha256_left, sha256_former, sha256_present, component, steps}.
+    """
+    try:
+        run_ids = journal.run_ids(root)
+        busy = any(record["running"] for record in proof.unproven(root))
+    except (OSError, ChangeError) as error:
+        return {"runs": [], "truncated": False, "busy": False, "error": files.one_line(error)}
+    runs = []
+    for run_id in reversed(run_ids):
+        if len(runs) >= MAX_RUNS:
+            return {"runs": runs, "truncated": True, "busy": busy, "error": None}
+        try:
+            one = _one(run_id, root)
+        except (OSError, ChangeError) as error:
+            one = {"run_id": run_id, "first": None, "last": None, "reverts": [], "paths": [], "error": files.one_line(error)}
+        if one["paths"] or one["error"]:
+            runs.append(one)
+    return {"runs": runs, "truncated": False, "busy": busy, "error": None}
+
+
+def _one(run_id, root):
+    planned = revert.plan_revert(run_id, root)
+    items = dict((item["entry"], item) for item in journal.read_run(run_id, root))
+    intents = [items[entry]["intent"] for one in planned for entry in one["entries"]]
+    undone = [intent["reverts"].partition("/")[0] for intent in intents if intent["reverts"]]
+    return {"run_id": run_id, "first": min([intent["at"] for intent in intents] or [None]), "last": max([intent["at"] for intent in intents] or [None]),
+            # only a run that does nothing else is a revert: a step that was rolled back undoes its own run
+            "reverts": sorted(set(undone)) if len(undone) == len(intents) and run_id not in undone else [],
+            "paths": [_shown(_Stretch(one, items, run_id, root)) for one in planned], "error": None}
+
+
+def _shown(stretch):
+    return dict((name, stretch.told[name]) for name in SHOWN)
+
+
+class _Stretch:
+    """One file's changes by the run, and what their steps' records say of the component that it belongs to."""
+
+    def __init__(self, one, items, run_id, root):
+        self.path = one["path"]
+        self.state = one["state"]
+        steps = []
+        for entry in one["entries"]:
+            step = items[entry]["intent"]["step"]
+            if step not in steps:
+                steps.append(step)
+        records = [record for record in (proof.read(run_id, step, root) for step in steps) if record]
+        self.record = records[0] if records and not any(record.get("error") for record in records) else None
+        self.component = self.record.get("component") if self.record else None
+        self.former = (self.record.get("former") or {}).get("argv") if self.record else None
+        expect = (self.record.get("expect") or {}) if self.record else {}
+        self.restart = expect.get("restart")
+        self.image = expect.get("image")
+        self.guard = (self.record.get("guard") or {}) if self.record else {}
+        self.told = dict(one, component=self.component, steps=steps)
+
+
+def reverted(params):
+    """The run `reverts` taken back on this node, in this process. Never raises."""
+    begin = time.monotonic()
+    work, error, changed = _Revert(params), None, False
+    try:
+        work.run()
+    except (ChangeError, guard.Refused) as reason:
+        error, changed = str(reason), getattr(reason, "changed", False)
+    except Exception as reason:  # pylint: disable=broad-except
+        error, changed = "it ended in a way that nobody foresaw (%s: %s); list again to see what became of it" % (
+            type(reason).__name__, files.one_line(reason)), True
+    answer = _answer(work.paths, work.components, error, changed or any(one["changed"] for one in work.paths + work.components))
+    answer["seconds"] = round(time.monotonic() - begin, 2)
+    return answer
+
+
+def _answer(paths=(), components=(), error=None, changed=False):
+    return {"paths": list(paths), "components": list(components), "error": error, "changed": changed, "seconds": 0.0}
+
+
+class _Revert:
+    """One run taken back by another on this node."""
+
+    def __init__(self, params):
+        self.params = params
+        self.run_id = params["reverts"]
+        self.host = params.get("host") or "this host"
+        self.root = params.get("root") or ROOT
+        self.paths = []
+        self.components = []
+        self.stopped = None
+
+    def run(self):
+        """Fill `paths` and `components`."""
+        step = journal.Step(self.params["run_id"], "revert", "revert of run %s" % self.run_id, "asked for", self.root,
+                            must_hold=bool(self.params.get("lock")))
+        if self.run_id not in journal.run_ids(self.root):
+            raise guard.Refused("nothing was changed: the journal of %s knows no run %s" % (self.host, self.run_id))
+        with step.exclusive():  # this run may change this node
+            pass
+        self._ended()
+        items = dict((item["entry"], item) for item in journal.read_run(self.run_id, self.root))
+        stretches = [_Stretch(one, items, self.run_id, self.root) for one in revert.plan_revert(self.run_id, self.root)]
+        groups = _groups(stretches)
+        if self.params.get("lock"):
+            lock.renew(self.params["run_id"], max(self.params["lock"].get("seconds") or 0, budget(len(groups))), self.root)
+        for group in groups:
+            self._group(group, step)
+
+    def _ended(self):
+        """Nobody is at work here, and the run itself is not waiting to be finished."""
+        for record in proof.unproven(self.root):
+            if record["running"]:
+                raise guard.Refused("nothing was changed: run %s is still at work on %s (step %s); let it end and run again"
+                                    % (record["run_id"], self.host, record["step"]))
+            if record["run_id"] == self.run_id:
+                raise guard.Refused("nothing was changed: step %s of run %s was interrupted on %s; let kubemend finish or undo it first (KM902)"
+                                    % (record["step"], self.run_id, self.host))
+
+    def _group(self, group, step):
+        """The files of one component."""
+        wanted = [one for one in group if one.state == revert.RESTORE]
+        unknown = [one for one in wanted if one.record is None]
+        if wanted and self.stopped:
+            self._refuse(wanted, self.stopped)
+        elif unknown:
+            self._refuse(wanted, "the record of step %s is gone or cannot be read, so that nobody knows what has to run afterwards; its former "
+                         "bytes are in the journal: put them back by hand" % ", ".join(unknown[0].told["steps"]))
+        elif group[0].component is None:
+            self._restore(wanted, step)
+        else:
+            pending = wanted or _unfinished(group)
+            if pending:
+                self._with_component(group[0].component, wanted, pending, step.also(step="revert-%s" % group[0].component))
+        for one in group:
+            if one.state != revert.RESTORE:
+                result = {revert.ALREADY: ALREADY, revert.KEPT: KEPT}.get(one.state, REFUSED)
+                self.paths.append(dict(_shown(one), result=result, changed=False))
+
+    def _with_component(self, component, wanted, pending, step):
+        signalled, moved = any(one.restart == "signal" for one in pending), all(not one.restart for one in pending)
+        expect = {"component": component, "restart": next((one.restart for one in pending if one.restart), None), "flags": {},
+                  "image": next((one.image for one in pending if one.image), None)}
+        allowed = dict(pending[0].guard, allow=self.params.get("allow") or [])
+        if signalled:  # of the files that the process reads, these are no change of somebody else
+            allowed["loads"] = list(allowed.get("loads") or []) + [one.path for one in pending]
+        try:
+            scene = guard.check({"host": self.host, "remedy": _remedy(pending), "expect": expect, "change": _change(pending[0]), "guard": allowed},
+                                self.params)
+            former = scene.former
+            record = {"component": component, "host": self.host, "remedy": apply_step.REVERT, "limit": _limit(signalled), "path": pending[0].path,
+                      "kind": "none", "expect": expect, "guard": allowed,
+                      "former": former and {"pid": former.pid, "ticks": former.ticks, "argv": files.masked_argv(former.argv)}}
+            if proof.claim(step, record) is not None:
+                raise guard.Refused("run %s has begun this before (a connection that was made twice); list again to see what became of it"
+                                    % step.run_id)
+        except (guard.Refused, ChangeError) as error:
+            self._refuse(wanted, str(error))
+            if not wanted:
+                self.components.append(_component(component, False, str(error)))
+            return
+        begin = time.monotonic()
+        results = self._restore(wanted, step)
+        if wanted and not any(one["changed"] for one in results):
+            self._end(step, proof.NOT_DONE, results[0]["reason"])
+            return
+        if signalled and former:
+            apply_step.terminate(former)
+        if not any(one.former for one in pending):
+            self.components.append(_component(component, None, "it did not run before that run either", True))
+            self._end(step, proof.PROVEN, "it did not run before")
+            return
+        # what a manifest held decides the command line; where only a file that the process reads is put back, it stays as it is
+        argv = next((one.former for one in reversed(pending) if one.restart != "signal"), None) or former and files.masked_argv(former.argv)
+        want = prove.Want(component, argv=argv, not_identity=former.identity if former and not moved else None)
+
+        def later():
+            return begin + apply_step.BACK_OFF if guard.startable(expect["image"]) else 0
+        found = prove.wait(want, scene.credentials, begin + record["limit"], apply_step.WATCHED if moved else None, later=later)
+        reason = None
+        if not found.ok:
+            reason = ("%s of %s was not proven within %d s: %s; look at journalctl -u kubelet and crictl ps -a --name %s, or bring back what run %s "
+                      "left with -e kubemend_run_id=%s" % (component, self.host, round(found.waited), found.reason, component, self.run_id, step.run_id))
+            self.stopped = "%s was not proven after its files were restored" % component
+        self._end(step, proof.PROVEN if found.ok else proof.FAILED, reason, found.seen())
+        self.components.append(dict(_component(component, found.ok, reason, True), seen=found.seen(), seconds=round(found.waited, 2)))
+
+    def _end(self, step, state, reason, seen=None):
+        proof.end(step.run_id, step.step, state, reason, self.root, seen=seen or {}, journal=None, ended_by=step.run_id)
+
+    def _restore(self, stretches, step):
+        """The former bytes of these files, each for itself; what became of each."""
+        known = dict((tuple(one.told["entries"]), one) for one in stretches)
+        done = revert.revert(self.run_id, step, only=[one.path for one in stretches]) if stretches else []
+        mine = [dict(_shown(known[tuple(one["entries"])]), result=one["result"], reason=one["reason"], changed=bool(one["changed"]))
+                for one in done if tuple(one["entries"]) in known]
+        self.paths += mine
+        return mine
+
+    def _refuse(self, stretches, why):
+        """None of these files is touched."""
+        self.paths += [dict(_shown(one), result=REFUSED, reason="%s was not changed: %s" % (one.path, why), changed=False) for one in stretches]
+
+
+def _unfinished(group):
+    """Files that hold their former bytes already while the process, which nothing restarts by itself, is older than they are."""
+    found = []
+    for one in group:
+        if one.state == revert.ALREADY and one.restart == "signal":
+            running = prove.instances(one.component)
+            started, written = running[0].started_at if running else None, _mtime(one.path)
+            if started and written and written > started + guard.TOLERANCE:
+                found.append(one)
+    return found
+
+
+def _mtime(path):
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return None
+
+
+def _component(component, proven, reason, changed=False):
+    return {"component": component, "proven": proven, "reason": reason, "changed": changed, "seen": {}, "seconds": 0.0}
+
+
+def _groups(stretches):
+    """The stretches of each component together, in the order of its newest; those without a component each for itself."""
+    groups, of = [], {}
+    for one in stretches:
+        if one.component is None or one.component not in of:
+            groups.append([])
+            if one.component is not None:
+                of[one.component] = groups[-1]
+        (of[one.component] if one.component is not None else groups[-1]).append(one)
+    return groups
+
+
+def _remedy(pending):
+    return next((one.record.get("remedy") for one in pending if one.restart == "signal"), pending[0].record.get("remedy"))
+
+
+def _change(stretch):
+    """What the guard has to know of the file: one that is to be created is no manifest of its folder yet, one that goes away is."""
+    if stretch.told["sha256_left"] is None:
+        return {"kind": "create", "path": None}
+    return {"kind": "move_out" if stretch.told["sha256_former"] is None else "splice", "path": stretch.path}
+
+
+def _limit(signalled):
+    return max(apply_step.LIMIT, apply_step.BACK_OFF) if signalled else apply_step.LIMIT
