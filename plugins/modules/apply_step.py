@@ -1,0 +1,154 @@
+#!/usr/bin/python
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One step of a plan on its node, as an ordinary module: what the action of the same name falls back to."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+module: apply_step
+short_description: Do one step of a repair on its node, prove it, or put the former bytes back
+version_added: 0.1.0
+description:
+  - Takes one step of the plan in O(report_dir) and does it on the host of the task. In one program on the node, immediately
+    after each other, come the guards, the write, the wait for the component's proof, and if that does not come in time, the
+    former bytes and the wait for the component to run again.
+  - The work goes on when the connection is lost. What happened is in the node's journal, and the next run finds it there.
+  - Refuses while any step before it in this run is not done, whatever the play does, and while the run does not hold the
+    cluster's lock.
+  - Appends what became of the step to C(steps.jsonl) in O(report_dir). The task's result says no more than its state.
+author: The kubemend authors (@kubemend)
+requirements:
+  - Python 3.6 or newer on the node. Where the program cannot travel on standard input, the version that ansible-core needs.
+options:
+  id:
+    description:
+      - The step's id in C(plan.json).
+    type: str
+    required: true
+  report_dir:
+    description:
+      - The run's report folder on the controller, which holds C(plan.json).
+    type: path
+    required: true
+  ttl:
+    description:
+      - Seconds for which the node stays locked beyond the time that the step itself may take.
+    type: int
+    default: 900
+  locked:
+    description:
+      - Whether the run must hold the cluster's lock, as M(kubemend.remediation.cluster_lock) takes it.
+    type: bool
+    default: true
+  kubeconfig:
+    description:
+      - Kubeconfig on the node whose client certificate asks components. By default the ones that installers leave.
+    type: path
+  run_id:
+    description:
+      - Set by the action itself.
+    type: str
+  step:
+    description:
+      - Set by the action itself.
+    type: dict
+  lock:
+    description:
+      - Set by the action itself.
+    type: dict
+  check:
+    description:
+      - Set by the action itself.
+    type: bool
+    default: false
+  timeout:
+    description:
+      - Set by the action itself.
+    type: int
+extends_documentation_fragment:
+  - kubemend.remediation.attributes
+attributes:
+  check_mode:
+    support: none
+    details: Skipped in check mode. The plan shows what would be done.
+  diff_mode:
+    support: none
+    details: The plan shows the difference.
+  idempotent:
+    support: full
+    details: A step that was begun once in a run is not begun again.
+  action:
+    support: full
+seealso:
+  - module: kubemend.remediation.diagnose
+  - module: kubemend.remediation.cluster_lock
+"""
+
+EXAMPLES = r"""
+- name: Apply the plan, one step at a time
+  kubemend.remediation.apply_step:
+    id: "{{ item.id }}"
+    report_dir: "{{ run.report_dir }}"
+  become: true
+  delegate_to: "{{ item.host }}"
+  loop: "{{ judged.steps }}"
+  run_once: true
+"""
+
+RETURN = r"""
+host:
+  description: The host of the step.
+  returned: always
+  type: str
+  sample: m2
+id:
+  description: The step.
+  returned: always
+  type: str
+  sample: 01-m2-kube-scheduler-edit-manifest
+state:
+  description: V(done), V(rolled_back), V(refused), V(failed), or V(skipped) in check mode. Anything but V(done) fails the task.
+  returned: always
+  type: str
+  sample: done
+reason:
+  description: Why, in one sentence, when it is not done.
+  returned: always
+  type: str
+  sample: ""
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step
+
+
+def main():
+    """Do the step and give the whole answer to the action, which keeps it out of the task's result."""
+    module = AnsibleModule(
+        argument_spec={
+            "id": {"type": "str", "required": True},
+            "report_dir": {"type": "path", "required": True},
+            "ttl": {"type": "int", "default": 900},
+            "locked": {"type": "bool", "default": True},
+            "kubeconfig": {"type": "path"},
+            "run_id": {"type": "str"},
+            "step": {"type": "dict"},
+            "lock": {"type": "dict"},
+            "check": {"type": "bool", "default": False},
+            "timeout": {"type": "int"},
+        },
+        supports_check_mode=False,
+    )
+    if not module.params["step"] or not module.params["run_id"]:
+        module.fail_json(msg="This module does its work through the action of the same name, which gives it the step.")
+    answer = apply_step.run(module.params)
+    module.exit_json(changed=answer["changed"], document=answer)
+
+
+if __name__ == "__main__":
+    main()

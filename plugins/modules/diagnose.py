@@ -1,0 +1,143 @@
+#!/usr/bin/python
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation of the action diagnose."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+module: diagnose
+short_description: Judge evidence of hosts and clusters, and report
+version_added: 0.1.0
+description:
+  - Judges the evidence that M(kubemend.remediation.node_evidence_info) and M(kubemend.remediation.cluster_evidence_info)
+    wrote, over all hosts of a cluster at once, writes C(report.json) and C(report.txt), and prints the latter.
+  - It runs on the controller and connects to no host. Use it with C(run_once=true).
+  - The result holds codes, names and paths only; what a node said stays in the reports.
+  - Where the callback for standard output writes JSON there, the report is printed to standard error.
+author: The kubemend authors (@kubemend)
+options:
+  evidence:
+    description:
+      - Folders of evidence. Those of several runs or controllers are merged.
+    type: list
+    elements: path
+    required: true
+  report_dir:
+    description:
+      - Folder for the reports. It has to exist.
+    type: path
+    required: true
+  run_id:
+    description:
+      - Identity of the run, as the reports name it.
+    type: str
+    required: true
+  started:
+    description:
+      - When the run began, in UTC and RFC 3339. The time of judging when it is not given.
+    type: str
+  mode:
+    description:
+      - What the reports say about the run.
+    type: str
+    choices: [observe, plan, repair, verify, replay]
+    default: observe
+  max_risk:
+    description:
+      - The highest risk of a step that the operator consents to, as C(kubemend_max_risk). The plan shows every step.
+    type: int
+    default: 0
+  allow:
+    description:
+      - Refusals that the operator lifts by name, as C(kubemend_allow).
+    type: list
+    elements: str
+    default: []
+  symptom:
+    description:
+      - Reports each possible cause of this symptom with its verdict.
+    type: str
+  faults:
+    description:
+      - Codes to judge. All when it is not given.
+    type: list
+    elements: str
+  deep:
+    description:
+      - Whether the expensive collectors were asked too. Faults that need them are otherwise not judged.
+    type: bool
+    default: false
+  fail_on:
+    description:
+      - Fails the task when something as bad as this was found. V(unknown) counts unknown verdicts, warnings and critical
+        findings, V(warning) the latter two.
+    type: str
+    choices: [never, unknown, warning, critical]
+    default: never
+  formats:
+    description:
+      - With V(terminal) the report is printed. C(report.json) and C(report.txt) are always written.
+    type: list
+    elements: str
+    choices: [terminal, json]
+    default: [terminal, json]
+  notices:
+    description:
+      - Lines for the operator at the head of the report.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - kubemend.remediation.attributes
+  - kubemend.remediation.attributes.info
+attributes:
+  check_mode:
+    support: full
+    details: Writes its reports on the controller, in check mode too.
+  action:
+    support: full
+seealso:
+  - module: kubemend.remediation.run_journal
+"""
+
+EXAMPLES = r"""
+- name: Judge and report
+  kubemend.remediation.diagnose:
+    evidence: ["{{ run.evidence_dir }}"]
+    report_dir: "{{ run.report_dir }}"
+    run_id: "{{ run.run_id }}"
+    fail_on: critical
+  run_once: true
+"""
+
+RETURN = r"""
+report_dir:
+  description: Folder of the reports.
+  returned: when the evidence could be judged
+  type: str
+  sample: /home/ops/.kubemend/runs/20261121T090000Z-1a2b3c
+run_id:
+  description: Identity of the run.
+  returned: when the evidence could be judged
+  type: str
+  sample: 20261121T090000Z-1a2b3c
+exit_reason:
+  description: V(ok), V(threshold) when O(fail_on) is reached, or V(input) when the evidence cannot be read.
+  returned: always
+  type: str
+  sample: ok
+codes:
+  description: Codes of the faults that are present, and of those that stay unknown.
+  returned: when the evidence could be judged
+  type: dict
+  sample: {"present": ["KM101"], "unknown": []}
+summary:
+  description: Findings by severity and verdicts by kind.
+  returned: when the evidence could be judged
+  type: dict
+  sample: {"critical": 2, "warning": 0, "present": 2, "unknown": 0, "clear": 14, "not_applicable": 1}
+"""

@@ -1,0 +1,118 @@
+#!/usr/bin/python
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documentation of the action run_journal."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+DOCUMENTATION = r"""
+module: run_journal
+short_description: Check the settings of a run and open its report folder
+version_added: 0.1.0
+description:
+  - The first task of every playbook of this collection. It checks all C(kubemend_*) variables of the hosts that the run
+    asks, before any of them is touched. An unknown name or a value that is not allowed fails the task with one sentence.
+  - It makes the run's identity and the folder of its reports, which only its owner can read, removes the evidence of an
+    earlier run in the same folder, and notes the hosts of the inventory that this run does not ask.
+  - It runs on the controller and connects to no host. Use it with C(run_once=true).
+author: The kubemend authors (@kubemend)
+options:
+  mode:
+    description:
+      - V(observe) prepares a run that asks hosts; V(repair) one that may change them, V(revert) one that takes a run back, and
+        V(replay) one that judges recorded evidence.
+    type: str
+    choices: [observe, repair, replay, revert]
+    default: observe
+  symptom:
+    description:
+      - What the operator sees, for example V(duplicate_pods). The run then judges that symptom's faults only.
+    type: str
+extends_documentation_fragment:
+  - kubemend.remediation.attributes
+  - kubemend.remediation.attributes.info
+attributes:
+  check_mode:
+    support: full
+    details: Writes files of its own on the controller, in check mode too.
+  action:
+    support: full
+seealso:
+  - module: kubemend.remediation.diagnose
+"""
+
+EXAMPLES = r"""
+- name: Check the settings and open the report folder
+  kubemend.remediation.run_journal:
+    mode: observe
+  run_once: true
+  register: run
+"""
+
+RETURN = r"""
+run_id:
+  description: Identity of the run.
+  returned: success
+  type: str
+  sample: 20261121T090000Z-1a2b3c
+started:
+  description: When the run began, in UTC.
+  returned: success
+  type: str
+  sample: "2026-11-21T09:00:00Z"
+mode:
+  description: The mode asked for.
+  returned: success
+  type: str
+  sample: observe
+report_dir:
+  description: Folder of the reports, on the controller.
+  returned: success
+  type: str
+  sample: /home/ops/.kubemend/runs/20261121T090000Z-1a2b3c
+evidence_dir:
+  description: Folder that takes this run's evidence.
+  returned: success
+  type: str
+  sample: /home/ops/.kubemend/runs/20261121T090000Z-1a2b3c/evidence
+evidence:
+  description: Folders of evidence to judge.
+  returned: success
+  type: list
+  elements: str
+  sample: ["/home/ops/.kubemend/runs/20261121T090000Z-1a2b3c/evidence"]
+pattern:
+  description: Host pattern of the hosts that belong to the run.
+  returned: success
+  type: str
+  sample: kube_control_plane:kube_node
+control_plane_hosts:
+  description: Hosts through which the API of the cluster can be asked, also those that C(--limit) leaves out.
+  returned: success
+  type: list
+  elements: str
+  sample: [m1, m2, m3]
+groups:
+  description: What the inventory's groups say of each expected host.
+  returned: success
+  type: dict
+  sample: {"m1": ["control_plane"], "w1": ["node"]}
+reverts:
+  description: The run to take back, or V(last), as C(kubemend_run_id) names it.
+  returned: when O(mode=revert)
+  type: str
+  sample: 20261121T090000Z-1a2b3c
+settings:
+  description: The checked settings that M(kubemend.remediation.diagnose) takes.
+  returned: success
+  type: dict
+  sample: {"deep": false, "fail_on": "never", "faults": null, "formats": ["terminal", "json"], "notices": [], "symptom": null}
+exit_reason:
+  description: V(input) when the settings or the inventory are not usable; C(msg) then says why in one sentence.
+  returned: failure
+  type: str
+  sample: input
+"""
