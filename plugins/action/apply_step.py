@@ -1,0 +1,156 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: does one step of a run's plan on its host, after every step before it was done."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, run_folder
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
+
+STATES = (apply_step.DONE, apply_step.ROLLED_BACK, apply_step.REFUSED, apply_step.FAILED, apply_step.SKIPPED)
+BEGUN = "step.begun"
+VANISHED = ("{host} was lost while the step was under way ({reason}): the node may still be finishing it or putting the former bytes "
+            "back, and the next run finds out which")
+
+
+class ActionModule(NodeAction):
+    """The plan's step goes to the node, one line of what became of it into steps.jsonl, and its state into the result."""
+
+    ENTRY = "plugins.module_utils.apply_step:run"
+    SHIP = ("plugins.module_utils.collect",)
+    MODULE = "kubemend.remediation.apply_step"
+    SPEC = {
+        "id": {"type": "str", "required": True},
+        "report_dir": {"type": "path", "required": True},
+        "ttl": {"type": "int", "default": 900},
+        "locked": {"type": "bool", "default": True},
+        "kubeconfig": {"type": "path"},
+    }
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super(NodeAction, self).run(tmp, task_vars)
+        task_vars = task_vars or {}
+        args = self.validate_argument_spec(argument_spec=self.SPEC)[1]
+        host = str(self._task.delegate_to or task_vars["inventory_hostname"])
+        folder, identity = args["report_dir"], args["id"]
+        if self._task.check_mode:
+            result.update(changed=False, skipped=True, host=host, id=identity, state=apply_step.SKIPPED, reason="check mode")
+            return result
+        try:
+            run_id = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
+            step = next((step for step in run_folder.read_plan(folder) if step.id == identity), None)
+            refusal = _refusal(folder, run_id, step, identity, host, args["locked"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            refusal, step = f"the plan in {folder} cannot be read ({evidence.one_line(error)})", None
+        if refusal or step is None:
+            record = {"state": apply_step.REFUSED, "reason": refusal, "changed": False}
+        else:
+            record = self._apply(folder, run_id, step, host, args, task_vars)
+        record = {"id": identity, "host": host, **record}
+        try:
+            _append(folder, record)
+        except OSError as error:
+            state = apply_step.FAILED if record["state"] == apply_step.DONE else record["state"]
+            record.update(state=state, reason=f"{record['reason'] or record['state']}; {folder}/steps.jsonl cannot be written: {error.strerror}")
+        result.update({name: record[name] for name in ("changed", "host", "id", "state", "reason")})
+        if record["state"] != apply_step.DONE:
+            result.update(failed=True, msg=f"step {identity} on {host} is {record['state']}: {record['reason']}")
+        return result
+
+    def _apply(self, folder: str, run_id: str, step: Step, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Send it. From here on nothing but its own end makes room for the next one."""
+        plain = {**asdict(step), "code": [step.code], "expect": {**(step.expect or {}), "component": step.component}}
+        budget = int(apply_step.budget(plain)) + 1
+        lock = {"controller": None, "seconds": args["ttl"] + budget} if args["locked"] else None
+        params = {"run_id": run_id, "step": plain, "lock": lock, "check": False, "timeout": budget, "kubeconfig": args["kubeconfig"],
+                  "id": step.id, "report_dir": folder}
+        _sync(Path(folder) / BEGUN, step.id + "\n")
+        started = time.monotonic()
+        status, reason, answer = self._ask(host, params, task_vars)
+        if status == "unreachable" or status == "error" and "python" not in answer and not _never_ran(reason):
+            return {"state": apply_step.FAILED, "reason": VANISHED.format(host=host, reason=reason), "changed": True,
+                    "seconds": round(time.monotonic() - started, 2), "seen": {}}
+        if status == "error":
+            return {"state": apply_step.REFUSED, "reason": reason, "changed": False}
+        return _checked(answer)
+
+
+def _refusal(folder: str, run_id: str, step: Step | None, identity: str, host: str, locked: bool) -> str:
+    """Why nothing is sent, or an empty text."""
+    if step is None:
+        return f"the plan of run {run_id} has no step {identity}"
+    if not step.allowed:
+        return step.blocked_by or "the plan does not allow it"
+    if step.host != host:
+        return f"the plan has it for {step.host}, not for {host}"
+    begun = Path(folder) / BEGUN
+    if begun.exists():
+        return f"step {evidence.one_line(begun.read_text(encoding='utf-8'), 80)} was begun before it and never ended"
+    path = Path(folder) / "steps.jsonl"
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            before = json.loads(line)
+            state, which = before["state"], before["id"]
+        except (ValueError, KeyError, TypeError):
+            return "what became of a step before it cannot be read"
+        if state != apply_step.DONE:
+            return f"step {which} before it is {state}"
+        if which == identity:
+            return "it was done already in this run"
+    if locked:
+        held, sentence = locking.decide(locking.noted(folder), run_id, step.cluster)
+        if not held:
+            return sentence
+    return ""
+
+
+def _never_ran(reason: str) -> bool:
+    """Errors of a node that has no usable Python: the program did not begin."""
+    return "has no Python 3.6 or newer" in reason
+
+
+def _checked(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """A node's answer, its shape not believed."""
+    state, seconds = answer.get("state"), answer.get("seconds")
+    if state not in STATES:
+        return {"state": apply_step.FAILED, "reason": "the node's answer names no state; the next run finds out what became of the step", "changed": True}
+    notes = [evidence.one_line(note) for note in answer.get("notes") or [] if isinstance(note, str)]
+    seen: dict[str, Any] = dict(answer["seen"]) if isinstance(answer.get("seen"), dict) else {}
+    return {"state": state, "reason": evidence.one_line(answer.get("reason") or "", 1000), "changed": bool(answer.get("changed")),
+            "seconds": seconds if isinstance(seconds, (int, float)) else None,
+            "seen": {name: seen.get(name) for name in ("pid", "started_at", "elect", "healthz", "configz", "proof_seconds")
+                     if isinstance(seen.get(name), (int, float, bool))},
+            "journal": evidence.one_line(answer["journal"], 300) if isinstance(answer.get("journal"), str) else None, "notes": notes}
+
+
+def _append(folder: str, record: Mapping[str, Any]) -> None:
+    """One line, on the disk, before anybody may begin the next step."""
+    path = Path(folder) / "steps.jsonl"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    begun = Path(folder) / BEGUN
+    with suppress(FileNotFoundError):
+        if begun.read_text(encoding="utf-8").strip() == record["id"]:
+            begun.unlink()
+
+
+def _sync(path: Path, text: str) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

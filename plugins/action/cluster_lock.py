@@ -1,0 +1,113 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: takes, keeps and gives back the lock of a cluster on one node, and says whether a run holds it."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, run_folder
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+
+
+class ActionModule(NodeAction):
+    """One node at a time; what it said goes into the report folder, and nothing of it into a variable but whose lock it is."""
+
+    ENTRY = "plugins.module_utils.cluster_lock:run"
+    MODULE = "kubemend.remediation.cluster_lock"
+    SPEC = {
+        "state": {"type": "str", "choices": ["acquired", "renewed", "released", "decided"], "default": "acquired"},
+        "report_dir": {"type": "path", "required": True},
+        "run_id": {"type": "str"},
+        "ttl": {"type": "int", "default": 900},
+        "step": {"type": "str"},
+        "take": {"type": "str"},
+        "cluster": {"type": "str"},
+        "timeout": {"type": "int", "default": 40},
+    }
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super(NodeAction, self).run(tmp, task_vars)
+        task_vars = task_vars or {}
+        args = self.validate_argument_spec(argument_spec=self.SPEC)[1]
+        host = str(self._task.delegate_to or task_vars["inventory_hostname"])
+        folder, state = args["report_dir"], args["state"]
+        try:
+            run_id = args["run_id"] or json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
+            if state == "decided":
+                result.update(_decided(folder, run_id, args["cluster"]))
+                return result
+            params = {"state": state, "run_id": run_id, "controller": locking.controller(os.getppid()), "take": args["take"],
+                      "seconds": args["ttl"] + _seconds(folder, args["step"]), "timeout": args["timeout"], "check": self._task.check_mode,
+                      "report_dir": folder}
+            answer = self._lock(host, params, folder, task_vars)
+            if state != "released":
+                locking.note(folder, answer)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            result.update(failed=True, changed=False, msg=f"{folder} cannot be used: {evidence.one_line(error)}")
+            return result
+        result.update(changed=self._changed, host=host, held=answer.held, by=answer.by, status=answer.status)
+        return result
+
+    _changed = False
+
+    def _lock(self, host: str, params: dict[str, Any], folder: str, task_vars: dict[str, Any]) -> locking.Held:
+        cluster = _cluster_of(folder, host)
+        found = self._once(host, cluster, params, task_vars)
+        owner = self._owner
+        if params["state"] == "acquired" and not found.held and found.by and locking.gone(owner, params["controller"]):
+            # its process was one of this very machine and is no more: nobody waits for it
+            found = self._once(host, cluster, {**params, "take": found.by}, task_vars)
+        return found
+
+    _owner: dict[str, Any] = {}
+
+    def _once(self, host: str, cluster: str | None, params: dict[str, Any], task_vars: dict[str, Any]) -> locking.Held:
+        status, reason, answer = self._ask(host, params, task_vars)
+        lock = answer.get("lock")
+        owner = lock.get("controller") if isinstance(lock, dict) else None
+        self._owner = owner if isinstance(owner, dict) else {}
+        self._changed = self._changed or answer.get("changed") is True
+        return locking.said(host, cluster, status, reason, answer, params["run_id"])
+
+
+def _decided(folder: str, run_id: str, cluster: str | None) -> dict[str, Any]:
+    """One verdict over every cluster that was asked, or one of them."""
+    answers = locking.noted(folder)
+    clusters = [cluster] if cluster else sorted({item.cluster for item in answers if item.cluster}) or [None]
+    verdicts = [locking.decide(answers, run_id, name) for name in clusters]
+    refused = [sentence for held, sentence in verdicts if not held]
+    notes = [sentence for held, sentence in verdicts if held and sentence]
+    found: dict[str, Any] = {"changed": False, "held": not refused, "notes": notes}
+    return {**found, "failed": True, "exit_reason": "locked", "msg": refused[0]} if refused else found
+
+
+def _seconds(folder: str, step: str | None) -> int:
+    """How long this step may last, or without one all that the plan allows, one after the other."""
+    try:
+        steps = run_folder.read_plan(folder)
+    except FileNotFoundError:
+        return 0
+    chosen = [item for item in steps if (item.id == step if step else item.allowed)]
+    return sum(int(apply_step.budget({"remedy": item.remedy, "limit": item.limit, "expect": item.expect})) + 1 for item in chosen)
+
+
+def _cluster_of(folder: str, host: str) -> str | None:
+    """The cluster that a host's evidence proves, by the key that the plan uses."""
+    path = Path(folder) / "evidence" / evidence.file_name(host)
+    try:
+        key = json.loads(path.read_text(encoding="utf-8")).get("cluster_key")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return key[:_digits()] if isinstance(key, str) else None
+
+
+def _digits() -> int:
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge
+    return judge.KEY_DIGITS

@@ -1,0 +1,173 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: judges evidence on the controller, writes the reports and decides the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ansible import constants
+from ansible.plugins.action import ActionBase
+from ansible.utils import color
+from ansible.utils.display import Display
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    evidence,
+    judge,
+    model,
+    plan,
+    remedies,
+    run_folder,
+    symptoms,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import text as report_text
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, exit_of, last_line, summary
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import FAIL_ON, FORMATS
+
+SPEC = {
+    "evidence": {"type": "list", "elements": "path", "required": True},
+    "report_dir": {"type": "path", "required": True},
+    "run_id": {"type": "str", "required": True},
+    "started": {"type": "str"},
+    "mode": {"type": "str", "choices": ["observe", "plan", "repair", "verify", "replay"], "default": "observe"},
+    "max_risk": {"type": "int", "default": 0},
+    "allow": {"type": "list", "elements": "str", "default": []},
+    "symptom": {"type": "str"},
+    "faults": {"type": "list", "elements": "str"},
+    "deep": {"type": "bool", "default": False},
+    "fail_on": {"type": "str", "choices": list(FAIL_ON), "default": "never"},
+    "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": list(FORMATS)},
+    "notices": {"type": "list", "elements": "str", "default": []},
+}
+COLOURS = {
+    "critical": "bright red", "warning": "bright purple", "info": "cyan", "present": "bright red", "unknown": "yellow",
+    "clear": "green", "good": "green",
+}
+WIDEST = 120
+
+
+class ActionModule(ActionBase):
+    """Runs on the controller only, once, and never connects to a host."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        args = self.validate_argument_spec(argument_spec=SPEC)[1]
+        try:
+            answer = _diagnose(args, bool(self._task.diff))
+        except evidence.EvidenceError as error:
+            answer = _input_error(str(error))
+        except OSError as error:
+            answer = _input_error(f"{error.filename or args['report_dir']} cannot be used: {error.strerror}.")
+        result.update(answer, changed=False)
+        return result
+
+
+def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
+    chosen = None if args["faults"] is None else frozenset(args["faults"])
+    judged, clusters = judge.examine(evidence.stream(args["evidence"]), chosen, deep=args["deep"])
+    steps: tuple[dict[str, Any], ...] = ()
+    outcome = None
+    if args["mode"] == "verify":
+        planned, steps = run_folder.read_plan(args["report_dir"]), run_folder.read_steps(args["report_dir"])
+        outcome = run_folder.outcome(planned, steps, judged)
+    else:
+        consent = plan.Consent(args["max_risk"], frozenset(args["allow"]))
+        planned = plan.plan(judged.findings, clusters, lambda host: evidence.find(args["evidence"], host), consent,
+                            remedies.REMEDIES, judge.KEY_DIGITS)
+    if args["mode"] != "replay":
+        judged = replace(judged, findings=tuple(_with_command(item, planned) for item in judged.findings))
+    repairs = args["mode"] == "repair" and any(step.allowed for step in planned)
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    run = Run(
+        run_id=args["run_id"], started=args["started"] or now, finished=now, mode=args["mode"],
+        report_dir=args["report_dir"], tool_version=evidence.TOOL_VERSION,
+        # Whether the findings are bad enough to fail is asked when the repair is over.
+        fail_on="never" if repairs else args["fail_on"],
+        symptom=_symptom(args["symptom"]), notices=tuple(args["notices"]),
+        titles={code: fault.title for code, fault in judge.CATALOGUE.items()}, plan=planned, steps=steps, diffs=diff,
+        outcome=outcome)
+    if args["mode"] == "repair":
+        _write(run.path("plan.json"), run_folder.plan_text(run.run_id, {"max_risk": args["max_risk"], "allow": args["allow"]},
+                                                           planned))
+    _write(run.path("report.json"), json.dumps(report_json.render(judged, run), indent=1) + "\n")
+    _write(run.path("report.txt"), report_text.render(judged, run))
+    if "terminal" in args["formats"]:
+        _print(judged, run)
+    return {**_answer(judged, run),
+            "steps": [{"id": step.id, "host": step.host} for step in planned if step.allowed] if repairs else []}
+
+
+def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model.Finding:
+    """The exact command that repairs a finding, where nothing but the operator's consent is missing."""
+    step = next((step for step in steps if (step.code, step.cluster, step.component) == (
+        finding.code, finding.cluster, finding.component) and finding.host in (None, step.host)), None)
+    if step is None or not plan.only_risk(step):
+        return finding
+    return replace(finding, command="ansible-playbook -i INVENTORY kubemend.remediation.remediate "
+                                    f"-e kubemend_faults={finding.code} -e kubemend_max_risk={step.risk}")
+
+
+def _symptom(name: str | None) -> Symptom | None:
+    if name is None:
+        return None
+    found = symptoms.SYMPTOMS[name]
+    return Symptom(found.name, found.title, tuple(found.causes))
+
+
+def _answer(judged: model.Result, run: Run) -> dict[str, Any]:
+    """Codes, names and paths: evidence text never becomes a variable."""
+    code, reason = exit_of(judged, run)
+    codes = {kind: sorted({item.code for item in judged.verdicts if item.verdict == kind})
+             for kind in ("present", "unknown")}
+    answer: dict[str, Any] = {
+        "report_dir": run.report_dir, "run_id": run.run_id, "exit_reason": reason, "codes": codes,
+        "summary": summary(judged),
+    }
+    if code and run.outcome is not None and run.outcome[0]:
+        answer.update(failed=True, msg=evidence.one_line(run.outcome[2]))
+    elif code:
+        answer.update(failed=True, msg=f"kubemend_fail_on={run.fail_on} is reached: {last_line(judged, run)}")
+    return answer
+
+
+def _input_error(sentence: str) -> dict[str, Any]:
+    return {"failed": True, "exit_reason": "input", "msg": sentence}
+
+
+def _print(judged: model.Result, run: Run) -> None:
+    """The report as the callback found it: on stdout, unless a callback writes JSON there for a program."""
+    display = Display()
+    coloured = bool(color.ANSIBLE_COLOR)
+    width = min(display.columns, WIDEST)
+    text = report_text.render(judged, run, width, _paint if coloured else report_text.plain)
+    callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
+    display.display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])
+
+
+def _paint(text: str, kind: str) -> str:
+    return color.stringc(text, COLOURS[kind]) if kind in COLOURS else text
+
+
+def _write(path: str, text: str) -> None:
+    """Replace a file in one step, readable by its owner only."""
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # 0600 by itself
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise

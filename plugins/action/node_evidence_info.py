@@ -1,0 +1,32 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: asks one host for its evidence and writes it into a file of the controller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+
+
+class ActionModule(NodeAction):
+    """One round trip a host: the collector travels on standard input."""
+
+    ENTRY = "plugins.module_utils.collect.runner:collect"
+    SHIP = ("plugins.module_utils.collect",)
+    MODULE = "kubemend.remediation.node_evidence_info"
+    SPEC = {
+        "collectors": {"type": "list", "elements": "str"},
+        "deep": {"type": "bool", "default": False},
+        "kubeconfig": {"type": "path"},
+        "kubectl": {"type": "path"},
+        "groups": {"type": "list", "elements": "str", "default": []},
+    }
+
+    def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
+        return evidence.finalise(document, args["groups"])
+
+    def summary(self, document: dict[str, Any]) -> dict[str, Any]:
+        return {"role": evidence.role_of(document)}

@@ -1,0 +1,135 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: lists what can be undone on a host, decides what is meant, undoes it there, reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible import constants
+from ansible.utils.display import Display
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import revert_run
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, reverting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+
+
+class ActionModule(NodeAction):
+    """One host at a time; what it says goes into the report folder, and only states and counts into the result."""
+
+    ENTRY = "plugins.module_utils.revert_run:run"
+    SHIP = ("plugins.module_utils.collect",)
+    MODULE = "kubemend.remediation.revert_run"
+    SPEC = {
+        "state": {"type": "str", "choices": ["listed", "chosen", "reverted", "reported"], "default": "listed"},
+        "report_dir": {"type": "path", "required": True},
+        "run_id": {"type": "str", "required": True},
+        "reverts": {"type": "str"},
+        "hosts": {"type": "list", "elements": "str", "default": []},
+        "ttl": {"type": "int", "default": 900},
+        "locked": {"type": "bool", "default": True},
+        "allow": {"type": "list", "elements": "str", "default": []},
+        "kubeconfig": {"type": "path"},
+        "timeout": {"type": "int", "default": 30},
+    }
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super(NodeAction, self).run(tmp, task_vars)
+        task_vars = task_vars or {}
+        args = self.validate_argument_spec(argument_spec=self.SPEC)[1]
+        host = str(self._task.delegate_to or task_vars["inventory_hostname"])
+        try:
+            if args["state"] == "listed":
+                found = self._list(host, args, task_vars)
+            elif args["state"] == "chosen":
+                found = self._choose(args)
+            elif args["state"] == "reverted":
+                found = self._revert(host, args, task_vars)
+            else:
+                found = self._report(args)
+        except OSError as error:
+            found = {"failed": True, "changed": False, "exit_reason": "input",
+                     "msg": f"{error.filename or args['report_dir']} cannot be used: {error.strerror}."}
+        result.update(found)
+        return result
+
+    def _list(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        params = {"state": "listed", "timeout": args["timeout"], "report_dir": args["report_dir"], "run_id": args["run_id"]}
+        status, reason, answer = self._ask(host, params, task_vars)
+        reverting.write(args["report_dir"], host, reverting.LISTED, {"host": host, "status": status, "reason": reason, "answer": answer})
+        said = reverting.listing(host, status, reason, answer)
+        return {"changed": False, "host": host, "state": "listed", "status": said.status, "runs": len(said.runs),
+                "files": sum(len(run.files) for run in said.runs)}
+
+    def _choose(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Which hosts there is something to do on; none in check mode."""
+        said = reverting.listings(args["report_dir"], args["hosts"])[0]
+        choice = reverting.choose(said, args["reverts"])
+        count = reverting.components(said, choice.run_id)
+        hosts = [] if self._task.check_mode else list(choice.hosts)
+        return {"changed": False, "state": "chosen", "run": choice.run_id if hosts else None, "hosts": hosts,
+                "seconds": sum(int(revert_run.budget(count[host])) + 1 for host in hosts)}
+
+    def _revert(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        folder = args["report_dir"]
+        if self._task.check_mode:
+            return {"changed": False, "skipped": True, "host": host, "state": "skipped"}
+        said = reverting.listings(folder, args["hosts"])[0]
+        choice = reverting.choose(said, args["reverts"])
+        refusal = self._refusal(host, args, choice)
+        if refusal:
+            return {"changed": False, "failed": True, "host": host, "state": "refused", "msg": f"{host} is not begun: {refusal}"}
+        budget = int(revert_run.budget(reverting.components(said, choice.run_id)[host])) + 1
+        params = {"state": "reverted", "run_id": args["run_id"], "reverts": choice.run_id, "host": host, "allow": args["allow"], "timeout": budget,
+                  "kubeconfig": args["kubeconfig"], "lock": {"seconds": args["ttl"] + budget} if args["locked"] else None, "report_dir": folder}
+        reverting.write(folder, host, reverting.BEGUN, {"run_id": args["run_id"]})
+        status, reason, answer = self._ask(host, params, task_vars)
+        reverting.write(folder, host, reverting.DONE, {"host": host, "status": status, "reason": reason, "answer": answer})
+        done = reverting.outcome(host, status, reason, answer)
+        result: dict[str, Any] = {"changed": answer.get("changed") is True, "host": host, "state": done.state}
+        result.update({name: sum(file.state == name for file in done.files) for name in reverting.RESULTS})
+        if done.state != "done":
+            result.update(failed=True, msg=f"the revert of run {choice.run_id} on {host} is {done.state}; the report says why")
+        return result
+
+    def _refusal(self, host: str, args: Mapping[str, Any], choice: reverting.Choice) -> str:
+        """Why this host is not begun, or an empty text. Ansible's own stopping is not trusted."""
+        if choice.problem or host not in choice.hosts:
+            return choice.problem or f"it knows no run {choice.run_id}"
+        for before in reverting.outcomes(args["report_dir"], choice.hosts):
+            if before.host == host:
+                return "it was begun already in this run"
+            if before.state != "done":
+                return f"{before.host} before it is {before.state}"
+        if args["locked"]:
+            held, sentence = locking.decide(locking.noted(args["report_dir"]), args["run_id"])
+            if not held:
+                return sentence
+        return ""
+
+    def _report(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """The report, on the terminal and as a file; it fails the run where not all was done."""
+        folder = args["report_dir"]
+        said, not_asked = reverting.listings(folder, args["hosts"])
+        choice = reverting.choose(said, args["reverts"])
+        done = reverting.outcomes(folder, choice.hosts)
+        stopped = ""
+        if choice.hosts and not done and args["locked"] and not self._task.check_mode:
+            held, sentence = locking.decide(locking.noted(folder), args["run_id"])
+            stopped = "" if held else sentence
+        report = reverting.Report(said, args["reverts"], choice, done, self._task.check_mode, not_asked, stopped)
+        text = reverting.render(report)
+        path = Path(folder) / "report.txt"
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
+        Display().display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])
+        reason, sentence = reverting.verdict(report)
+        result: dict[str, Any] = {"changed": False, "state": "reported", "exit_reason": reason, "report_dir": folder, "run": choice.run_id}
+        if sentence:
+            result.update(failed=True, msg=evidence.one_line(sentence, 1000))
+        return result

@@ -1,0 +1,275 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the first task of each playbook: settings checked, folders made, before any host is asked."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import lookup_loader
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge, symptoms
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import (
+    PREFIX,
+    Settings,
+    SettingsError,
+    check,
+    complain_about,
+    differing,
+    unknown_names,
+)
+
+MODES = ("observe", "repair", "replay", "revert")
+
+
+class ActionModule(ActionBase):
+    """Runs on the controller only, once, and never connects to a host."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        spec = {"mode": {"type": "str", "choices": list(MODES), "default": "observe"}, "symptom": {"type": "str"}}
+        args = self.validate_argument_spec(argument_spec=spec)[1]
+        task_vars = task_vars or {}
+        try:
+            if args["mode"] == "replay":
+                answer = self._replay(task_vars)
+            elif args["mode"] == "revert":
+                answer = self._revert(task_vars)
+            else:
+                answer = self._observe(task_vars, args["symptom"], args["mode"] == "repair")
+        except SettingsError as error:
+            answer = {"failed": True, "exit_reason": "input", "msg": str(error)}
+        except OSError as error:
+            answer = {"failed": True, "exit_reason": "input",
+                      "msg": f"{error.filename or 'The report folder'} cannot be used: {error.strerror}."}
+        result.update(answer, changed=False)
+        return result
+
+    def _observe(self, task_vars: Mapping[str, Any], symptom: str | None, may_repair: bool) -> dict[str, Any]:
+        hosts = _Hosts(self, task_vars)
+        settings = hosts.settings()
+        faults = _faults(settings, symptom)
+        run = _Folder(settings)
+        made = run.make(collects=True)
+        for name in hosts.expected:
+            if name not in hosts.asked:
+                for folder in (made["evidence_dir"], made["evidence_after_dir"]):
+                    evidence.write_stub(folder, name, hosts.roles(name), hosts.address(name))
+        return {
+            **made, **_chosen(settings, faults, symptom), "pattern": hosts.pattern,
+            "mode": self._mode(settings, may_repair), "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
+        }
+
+    def _revert(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+        """Being asked for by name, it needs no kubemend_max_risk; without kubemend_run_id it only lists."""
+        hosts = _Hosts(self, task_vars)
+        settings = hosts.settings()
+        return {
+            **_Folder(settings).make(collects=True), **_chosen(settings, None, None), "pattern": hosts.pattern, "mode": "revert",
+            "reverts": settings.run_id, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
+        }
+
+    def _mode(self, settings: Settings, may_repair: bool) -> str:
+        """kubemend_max_risk is the consent: without it every playbook observes; in check mode it is a plan."""
+        if not may_repair or settings.max_risk == 0:
+            return "observe"
+        return "plan" if self._task.check_mode else "repair"
+
+    def _replay(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+        given = {name: value for name, value in task_vars.items() if str(name).startswith(PREFIX)}
+        settings = check(_templated(self, given), codes=judge.CATALOGUE)
+        if not settings.evidence:
+            raise SettingsError("kubemend_evidence is not set; replay needs the path of a folder of evidence.")
+        made = _Folder(settings).make(collects=False)
+        return {
+            **made, **_chosen(settings, settings.faults, None), "mode": "replay", "pattern": "localhost",
+            "evidence": [_absolute(path) for path in settings.evidence], "control_plane_hosts": [], "groups": {},
+        }
+
+
+class _Hosts:
+    """Which hosts this run asks, which it expects, and what their variables say."""
+
+    def __init__(self, action: ActionModule, task_vars: Mapping[str, Any]) -> None:
+        self._action = action
+        self._hostvars = task_vars["hostvars"]
+        self._me = task_vars["inventory_hostname"]
+        inventory = {name: list(names) for name, names in task_vars["groups"].items()}
+        if not inventory.get("all"):
+            raise SettingsError("The inventory has no hosts; name one with -i.")
+        played = list(task_vars.get("ansible_play_hosts_all") or ())
+        own = {name: value for name, value in task_vars.items() if str(name).startswith(PREFIX)}
+        _refuse_unknown(own)
+        mine = self._raw(self._me)
+        # What the play or import_playbook sets counts for every host, above the inventory.
+        self._above = _templated(action, {
+            name: value for name, value in own.items() if name not in mine or mine[name] != value})
+        self._given = {name: self._raw(name) for name in played}
+        cp_group = self._first("kubemend_control_plane_group") or "kube_control_plane"
+        node_group = self._first("kubemend_node_group") or "kube_node"
+        members = {"control_plane": inventory.get(cp_group) or [], "node": inventory.get(node_group) or []}
+        named = [name for name in (cp_group, node_group) if inventory.get(name)]
+        hosts = check({"kubemend_hosts": self._first("kubemend_hosts")}).hosts
+        self.pattern = hosts or ":".join(named) or "all"
+        matched = self._match(inventory)
+        self.asked = [name for name in matched if name in set(played)]
+        if not self.asked:
+            what = f"{self.pattern} names no host of the inventory" if not matched else \
+                f"--limit leaves none of the {len(matched)} hosts of {self.pattern}"
+            raise SettingsError(f"There is no host to ask: {what}.")
+        self.expected = list(dict.fromkeys([*matched, *members["control_plane"], *members["node"]]))
+        self.control_plane = members["control_plane"] or list(matched)
+        self._members = {role: frozenset(names) for role, names in members.items()}
+        self.groups = {name: self.roles(name) for name in self.expected}
+
+    def roles(self, host: str) -> list[str]:
+        """What the inventory's groups say of a host: control_plane, node, both or nothing."""
+        return [role for role, names in self._members.items() if host in names]
+
+    def address(self, host: str) -> str:
+        """Where the inventory says that a host is: its name where it says nothing, or what cannot be evaluated."""
+        try:
+            return str(self._hostvars[host].get("ansible_host") or host)
+        except AnsibleError:
+            return host
+
+    def settings(self) -> Settings:
+        """The settings of the run: those of the first host asked; the others' are checked and must agree."""
+        first: Settings | None = None
+        seen: list[Mapping[str, Any]] = []
+        for name in self.asked:
+            raw = self._given[name]
+            if raw in seen:
+                continue
+            seen.append(raw)
+            wrong = unknown_names(raw)
+            if wrong:
+                raise SettingsError(complain_about(wrong[0], f" (host {name})"))
+            values = {key: self._value(name, key) for key in raw if key not in self._above}
+            found = check({**values, **self._above}, codes=judge.CATALOGUE, where=f" (host {name})" if first else "")
+            if first is None:
+                first = found
+            elif other := differing(first, found):
+                raise SettingsError(f"{other} differs between {self.asked[0]} and {name}; it holds for the whole run, "
+                                    "so set it once, for all hosts or with -e.")
+        if first is None:
+            raise AssertionError("a run asks at least one host")
+        return first
+
+    def _match(self, inventory: Mapping[str, list[str]]) -> list[str]:
+        lookup = lookup_loader.get("ansible.builtin.inventory_hostnames", loader=self._action._loader,
+                                   templar=self._action._templar)
+        try:
+            return list(lookup.run([self.pattern], variables={"groups": inventory}))
+        except AnsibleError as error:
+            raise SettingsError(f"kubemend_hosts is {self.pattern!r}, which is no host pattern: {error}.") from None
+
+    def _raw(self, host: str) -> dict[str, Any]:
+        found = self._hostvars.raw_get(host)
+        return {str(name): found[name] for name in found if str(name).startswith(PREFIX)}
+
+    def _first(self, name: str) -> Any:
+        """A variable as the run's hosts have it, before it is known which of them are asked."""
+        if name in self._above:
+            return self._above[name]
+        host = next((host for host, given in self._given.items() if name in given), None)
+        return None if host is None else self._value(host, name)
+
+    def _value(self, host: str, name: str) -> Any:
+        try:
+            value = self._hostvars[host][name]
+        except AnsibleError as error:
+            raise SettingsError(_no_template(name, error)) from None
+        if isinstance(value, str) and "{{" in value:  # what ansible-core 2.16 leaves of an undefined variable
+            raise SettingsError(_no_template(name, value))
+        return value
+
+
+class _Folder:
+    """The folder of a run's report, as its operator asked for it."""
+
+    def __init__(self, settings: Settings) -> None:
+        now = datetime.now(timezone.utc)
+        self.started = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.run_id = f"{now.strftime('%Y%m%dT%H%M%SZ')}-{secrets.token_hex(3)}"
+        self.path = _absolute(settings.report_dir or f"~/.kubemend/runs/{self.run_id}")
+
+    def make(self, collects: bool) -> dict[str, Any]:
+        """Create what is missing, for nobody else's eyes; remove the evidence of an earlier run in the same folder."""
+        _make_private(Path(self.path))
+        where, after = Path(self.path) / "evidence", Path(self.path) / "evidence-after"
+        if collects:
+            for folder in (where, after):
+                _make_private(folder)
+                folder.chmod(0o700)
+            for name in ("plan.json", "steps.jsonl", "step.begun", "locks/*.json", "evidence/*.json", "evidence-after/*.json", "revert/*"):
+                for stale in sorted(Path(self.path).glob(name)):
+                    stale.unlink()
+        return {"run_id": self.run_id, "started": self.started, "report_dir": self.path, "evidence_dir": str(where),
+                "evidence": [str(where)], "evidence_after_dir": str(after)}
+
+
+def _make_private(path: Path) -> None:
+    for folder in reversed((path, *path.parents)):
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            if not folder.is_dir():
+                raise SettingsError(f"{folder} is needed as a folder but is a file.") from None
+
+
+def _absolute(path: str) -> str:
+    """Relative paths are relative to the folder in which ansible-playbook was started."""
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | None) -> dict[str, Any]:
+    return {"settings": {
+        "fail_on": settings.fail_on, "formats": list(settings.report_formats), "deep": settings.deep,
+        "faults": None if faults is None else sorted(faults), "symptom": symptom, "notices": list(settings.notices),
+        "max_risk": settings.max_risk, "allow": list(settings.allow),
+    }}
+
+
+def _faults(settings: Settings, symptom: str | None) -> frozenset[str] | None:
+    """The codes to judge: those of kubemend_faults, those of the symptom, or those that are both."""
+    if symptom is None:
+        return settings.faults
+    codes = symptoms.SYMPTOMS[symptom].codes
+    if settings.faults is None:
+        return codes
+    if not codes & settings.faults:
+        raise SettingsError(f"kubemend_faults names no fault of {symptom}, which judges {', '.join(sorted(codes))}.")
+    return codes & settings.faults
+
+
+def _refuse_unknown(names: Iterable[str]) -> None:
+    wrong = unknown_names(names)
+    if wrong:
+        raise SettingsError(complain_about(wrong[0]))
+
+
+def _templated(action: ActionModule, given: Mapping[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, value in given.items():
+        try:
+            found[name] = action._templar.template(value)
+        except AnsibleError as error:
+            raise SettingsError(_no_template(name, error)) from None
+    return found
+
+
+def _no_template(name: str, error: object) -> str:
+    return f"{name} cannot be evaluated: {' '.join(str(error).split())}"

@@ -1,0 +1,78 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what a fault is, and what its predicate answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One place where the fault is. severity and risk: only where they differ from the fault's own."""
+
+    summary: str
+    evidence: tuple[Proof, ...]
+    remedy: str
+    host: str | None = None
+    node: str | None = None
+    component: str | None = None
+    because: tuple[str, ...] = ()
+    severity: str | None = None
+    risk: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a predicate says of one component or host. Hits make it present, else missing evidence makes it unknown."""
+
+    hits: tuple[Hit, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    applies: bool = True
+    component: str | None = None
+    host: str | None = None
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        if self.hits:
+            return "present"
+        if not self.applies:
+            return "not_applicable"
+        return "unknown" if self.missing else "clear"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One cause that evidence can prove. The catalogue's page and the README's table are generated from these.
+
+    scope node: node(host, document) sees one host's evidence while it is read; scope cluster: cluster(cluster) sees all
+    hosts' extracts and the API's answers. needs: the collectors of the node, cluster_needs: those of the cluster.
+    risk: of the remedy (0 observe ... 4 possible loss). tier: core, or deep where a collector of that tier is needed.
+    explained_by: (code, component or None for any) of the faults that cause this one, named in its finding's because.
+    """
+
+    code: str
+    title: str
+    severity: str
+    applies: str
+    explanation: str
+    remedy: str
+    risk: int
+    needs: tuple[str, ...] = ()
+    cluster_needs: tuple[str, ...] = ()
+    node: Callable[[Host, Mapping[str, Any]], Iterable[Outcome]] | None = None
+    cluster: Callable[[Cluster], Iterable[Outcome]] | None = None
+    references: tuple[str, ...] = ()
+    tier: str = "core"
+    explained_by: frozenset[tuple[str, str | None]] = frozenset()
+
+    @property
+    def scope(self) -> str:
+        return "node" if self.node else "cluster"

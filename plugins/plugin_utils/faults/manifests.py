@@ -1,0 +1,150 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: predicates about the static pod folder of one host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import FileUse, Process
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+
+# The kubelet looks every 20 s and then needs a graceful stop and a start: a younger change is no fault yet.
+SETTLE_SECONDS = 60
+
+
+def _applies(host: Host) -> bool:
+    return host.statuses.get("manifests") != "absent" or host.status != "ok"
+
+
+def _unread(host: Host) -> tuple[Missing, ...]:
+    if host.status != "ok":
+        return host.missing("manifests")
+    unread = host.control_plane.unread if host.control_plane else ()
+    return host.missing("manifests") + ((Missing(host.host, "manifests", "denied"),) if unread else ())
+
+
+def broken(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM107: the kubelet drops a manifest that it cannot read and stops the component that ran from it."""
+    hits = []
+    for item in host.control_plane.broken if host.control_plane else ():
+        what = f"{item.component} is or will be stopped" if item.component else "the kubelet ignores it"
+        hits.append(Hit(
+            f"manifest does not parse ({item.problem}): {what}",
+            (Proof("file", host.host, path=item.path, line=item.line, text=item.text or item.problem),),
+            f"mend {item.path}{f':{item.line}' if item.line else ''}, or move the file out of the folder",
+            host.host, host.node, item.component, severity=None if item.component else "warning"))
+    yield Outcome(tuple(hits), _unread(host), _applies(host), host=host.host)
+
+
+def outdated(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM108: the manifest asks for another command line than the one that runs from it."""
+    plane = host.control_plane
+    if plane is None or host.status != "ok":
+        yield Outcome((), _unread(host) + host.missing("instances"), _applies(host), host=host.host)
+        return
+    hits, missing = [], list(_unread(host) + host.missing("instances"))
+    for process in plane.processes:
+        uses = [use for use in plane.files if use.component == process.component and process.static]
+        if not uses or any(_agrees(use, process) for use in uses):
+            continue
+        use = next((item for item in uses if item.usual), uses[0])
+        fresh = plane.clock - use.mtime < SETTLE_SECONDS
+        if fresh and not plane.kubelet_problem:
+            missing.append(Missing(host.host, "instances", "timeout"))
+        else:
+            hits.append(_outdated(host, use, process, plane.kubelet_problem))
+    note = "changed less than a minute ago: the kubelet may still be at it" if missing and not hits else ""
+    yield Outcome(tuple(hits), tuple(dict.fromkeys(missing)), _applies(host), host=host.host, note=note)
+
+
+def _agrees(use: FileUse, process: Process) -> bool:
+    """Whether the process runs what the manifest asks for; of a shell's line only the flag of election is compared."""
+    if use.words and use.words[0].rsplit("/", 1)[-1] in ("sh", "bash", "dash", "ash"):
+        running = flags.bool_flag(process.argv, "leader-elect")
+        return (use.flag is None) == (running is None) and (use.flag is None or use.flag.value == running.value)
+    wanted = [word for word in use.words if word.startswith("--")]
+    return wanted == [word for word in process.argv if word.startswith("--")] or not wanted
+
+
+def _outdated(host: Host, use: FileUse, process: Process, reason: str) -> Hit:
+    running = [word for word in process.argv if word.startswith("--")]
+    wanted = [word for word in use.words if word.startswith("--")]
+    only_file = [word for word in wanted if word not in running] or wanted[:1]
+    only_process = [word for word in running if word not in wanted]
+    because = reason or "the kubelet runs; it did not take the change"
+    proofs = [Proof("file", host.host, path=use.path, text=" ".join(only_file)),
+              Proof("process", host.host, pid=process.pid, argv=process.argv,
+                    text=f"runs with {' '.join(only_process) or 'none of these'}")]
+    if reason:
+        proofs.append(Proof("unit", host.host, object="kubelet", text=reason))
+    return Hit(f"the process is older than its manifest and does not follow it: {because}", tuple(proofs),
+               "mend the kubelet first; it loads the manifest when it is back" if reason else
+               "find out why the kubelet did not take the manifest (its log), then let it restart the component",
+               host.host, host.node, process.component)
+
+
+def second_manifest(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM109: two files of one pod, or of one component: the kubelet loads every file whose name begins with no dot."""
+    plane = host.control_plane
+    groups: dict[tuple[str, str], list[FileUse]] = {}
+    for use in plane.files if plane else ():
+        groups.setdefault(("component", use.component), []).append(use)
+    hits = []
+    for (_kind, component), uses in sorted(groups.items()):
+        paths = sorted({use.path for use in uses})
+        if len(paths) < 2:
+            continue
+        usual = [use.path for use in uses if use.usual]
+        stray = [path for path in paths if path not in usual] or paths[1:]
+        same = len({use.pod for use in uses}) == 1
+        effect = "one pod from two files: either may win" if same else "the component is started twice"
+        hits.append(Hit(
+            f"{len(paths)} manifests of {component} in the static pod folder: {effect}",
+            tuple(Proof("file", host.host, path=path, text=_difference(uses, path)) for path in paths),
+            f"move {', '.join(stray)} out of the folder, once you know that the other file is the right one",
+            host.host, host.node, component))
+    yield Outcome(tuple(hits), _unread(host), _applies(host), host=host.host)
+
+
+def _difference(uses: list[FileUse], path: str) -> str:
+    mine = next(set(use.words) for use in uses if use.path == path)
+    others = set().union(*(set(use.words) for use in uses if use.path != path))
+    return "only here: " + " ".join(sorted(mine - others)) if mine - others else "no argument of its own"
+
+
+def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM901: the host gave no evidence."""
+    if host.status in ("ok", "not_asked"):
+        yield Outcome((), () if host.status == "ok" else host.missing("system"), host=host.host)
+        return
+    how = "did not answer" if host.status == "unreachable" else "answered, but gave no evidence"
+    reason = host.reason or host.status
+    yield Outcome((Hit(
+        f"the host {how}: {reason}", (Proof("log", host.host, text=reason),),
+        "bring the host or its ssh back, or name what stands in its way; what it runs is unknown until then",
+        host.host, host.node),), host=host.host)
+
+
+def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM902: the node's journal holds a change without its end, or a step without its proof, and nobody is at work."""
+    if host.status != "ok" or host.statuses.get("journal") not in ("ok", "absent"):
+        # Evidence of before the journal was collected says nothing about it.
+        asked = host.status != "ok" or "journal" in host.statuses
+        yield Outcome((), host.missing("journal") if asked else (), asked, host=host.host)
+        return
+    found = control_plane.data(document, "journal")
+    busy = bool(found.get("busy"))
+    left = [(one, f"{one.get('what')}: the file is as {one.get('state')} the change") for one in found.get("pending") or ()]
+    left += [(one, f"step {one.get('step')} was never proven") for one in found.get("unproven") or () if not one.get("running")]
+    hits = []
+    for one, said in () if busy else left:
+        hits.append(Hit(f"a change of run {one.get('run_id')} was interrupted",
+                        (Proof("file", host.host, path=str(one.get("path") or "/var/lib/kubemend/journal"), text=said),),
+                        "let the next repairing run finish or undo it", host.host, host.node))
+    yield Outcome(tuple(hits[:1]), (), host.statuses.get("journal") == "ok", host=host.host)

@@ -1,0 +1,37 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: KM9xx, faults of the run itself."""
+
+from __future__ import annotations
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault
+
+FAULTS = (
+    Fault(
+        code="KM901",
+        title="Host did not answer",
+        severity="warning",
+        applies="every host that the run asked",
+        explanation="The host could not be reached, or gave no evidence (no usable Python, refused privileges). What "
+                    "runs there is unknown, and a fault of the cluster cannot be called clear without it: components "
+                    "go on running on a host that has lost only its ssh.",
+        remedy="Bring the host or its ssh back; the finding's reason says what failed.",
+        risk=0,
+        node=manifests.unanswered,
+    ),
+    Fault(
+        code="KM902",
+        title="Interrupted change",
+        severity="critical",
+        applies="hosts that a repairing run has changed",
+        explanation="A run was killed between the intent and the end of a change, or between a change and its proof: the file "
+                    "is as it was or as it was to be, never half, but nobody has looked whether its component came back. "
+                    "Nothing else changes that file until this is settled.",
+        remedy="Finish or undo it: the next repairing run does, first of all.",
+        risk=2,
+        needs=("journal",),
+        node=manifests.interrupted,
+    ),
+)

@@ -1,0 +1,115 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the typed result of judging, from which every report is rendered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+VERDICTS = ("present", "unknown", "clear", "not_applicable")
+SEVERITIES = ("critical", "warning", "info")
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One pointer to what proves a finding; fields that do not apply are None.
+
+    kind: file, process, api, http, unit or log. line: 1-based. text: the line, value or answer, as the node said it
+    (untrusted: every renderer escapes it).
+    """
+
+    kind: str
+    host: str | None = None
+    path: str | None = None
+    line: int | None = None
+    pid: int | None = None
+    argv: tuple[str, ...] | None = None
+    object: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Evidence that a verdict lacks: which host, which collector, what became of it (an evidence status)."""
+
+    host: str
+    collector: str
+    status: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fault that is present. risk: 0-4 as the docs define it; remedy: one sentence naming place and new text."""
+
+    code: str
+    severity: str
+    cluster: str | None
+    host: str | None
+    component: str | None
+    summary: str
+    node: str | None = None
+    because: tuple[str, ...] = ()
+    evidence: tuple[Proof, ...] = ()
+    remedy: str | None = None
+    risk: int = 0
+    command: str | None = None
+
+    @property
+    def id(self) -> str:
+        """Stable between runs, so that two reports can be compared: code and place, never wording."""
+        return "/".join((self.code, self.cluster or "-", self.host or self.node or "-", self.component or "-"))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known about one fault at one place. note: why, where the verdict alone would puzzle the reader."""
+
+    code: str
+    cluster: str | None
+    verdict: str
+    host: str | None = None
+    component: str | None = None
+    missing: tuple[Missing, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """A fault that this run did not ask about. reason: limit or tier."""
+
+    code: str
+    cluster: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class HostRow:
+    """One audited or expected host. role: control_plane, worker or unknown; status: ok, unreachable or error."""
+
+    host: str
+    node: str | None
+    cluster: str | None
+    role: str
+    status: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ClusterRow:
+    """One cluster: key is the first 16 hex digits of the digest that proves it, or "unproven"."""
+
+    key: str
+    kubernetes_version: str | None
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Everything that judging says, in a stable order; reports add the run's own data (id, times, mode, exit)."""
+
+    clusters: tuple[ClusterRow, ...] = ()
+    hosts: tuple[HostRow, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    not_judged: tuple[NotJudged, ...] = ()
+    findings: tuple[Finding, ...] = field(default=())

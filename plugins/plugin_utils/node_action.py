@@ -1,0 +1,176 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the base of every action that asks a node for one document, in one round trip.
+
+A subclass names the entry point, the module that does the same where a program on standard input is impossible, and
+what to make of the document. Whatever goes wrong between here and there is a result, never a failed task.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+
+from typing import Any
+
+from ansible import constants
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, node_program
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.watchdog import TooLarge, TooLate, watch
+
+MAX_ANSWER = 32 * 1024 * 1024
+GRACE = 15  # seconds between the node's own deadline and the controller's
+DISCOVERED = ("auto", "auto_silent", "auto_legacy", "auto_legacy_silent")
+FLAGS = "-I -S -"
+# An old distribution's own Python first: where python3 is an environment of somebody's, that one still works.
+FIND = ("for p in /usr/libexec/platform-python /usr/bin/python3 python3; do command -v \"$p\" >/dev/null 2>&1 && exec \"$p\" "
+        + FLAGS + "; done; echo '%s {\"python\": null}'")
+NO_PYTHON = ("{host} has no Python 3.6 or newer ({found}): install python3 there, or set ansible_python_interpreter of this "
+             "host to one.")
+
+
+class NodeError(Exception):
+    """The node answered, but brought no document; the text is one sentence for the operator."""
+
+
+class NoAnswer(Exception):
+    """Nothing came back behind the mark: this way of asking does not work on this connection."""
+
+
+class NodeAction(ActionBase):
+    """One question to one host. The answer goes into a file; the task's result holds nothing that the node wrote."""
+
+    TRANSFERS_FILES = False
+    _supports_async = False
+
+    ENTRY = ""  # "plugins.module_utils.<module>:<function>"; it takes the parameters and returns a dict or a line of JSON
+    SHIP: tuple[str, ...] = ()  # packages whose every module travels, for what the entry imports by name
+    MODULE = ""  # FQCN of the module that returns the same as `document`
+    SPEC: dict[str, Any] = {}  # evidence_dir and timeout are always there
+    SUFFIX = ".json"
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        if cls.ENTRY:
+            node_program.body(cls.ENTRY, cls.SHIP)
+
+    def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
+        """What the controller makes of an answer. `host`, `status` and `reason` are set already."""
+        return document
+
+    def summary(self, document: dict[str, Any]) -> dict[str, Any]:
+        """More for the task's result: only what this side worked out, nothing in the node's words."""
+        return {}
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        task_vars = task_vars or {}
+        spec = {"evidence_dir": {"type": "path"}, "timeout": {"type": "int", "default": 30}, **self.SPEC}
+        args = self.validate_argument_spec(argument_spec=spec)[1]
+        started = time.monotonic()
+        host = str(self._task.delegate_to or task_vars["inventory_hostname"])
+        params = {name: value for name, value in args.items() if name != "evidence_dir"}
+        status, reason, answer = self._ask(host, params, task_vars)
+        document = evidence.envelope(host, status, reason, answer)
+        # A host that does not answer is known to the cluster's API by its address, or by nothing.
+        document["address"] = self._play_context.remote_addr
+        try:
+            document = self.finish(document, args)
+            written = evidence.write(document, args["evidence_dir"], self.SUFFIX) if args["evidence_dir"] else {}
+        except OSError as error:
+            result.update(failed=True, changed=False, msg=f"{error.filename or args['evidence_dir']} cannot be written: {error.strerror}.")
+            return result
+        result.update(
+            changed=False, host=host, status=document["status"], reason=document["reason"], path=None, sha256=None, size=None,
+            duration_ms=round((time.monotonic() - started) * 1000))
+        result.update(written)
+        result.update(self.summary(document))
+        return result
+
+    def _ask(self, host: str, params: dict[str, Any], task_vars: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+        """(status, reason, the node's answer): every way in which a host may not answer ends here."""
+        limit = params["timeout"] + GRACE
+        try:
+            with watch(limit):
+                answer = self._answer(host, params, task_vars)
+        except TooLate:
+            return "unreachable", f"no answer within {limit} seconds", {}
+        except AnsibleConnectionFailure as error:
+            return "unreachable", evidence.one_line(error), {}
+        except (TooLarge, MemoryError):
+            return "error", "the answer is too large", {}
+        except (NodeError, AnsibleError) as error:
+            return "error", evidence.one_line(error), {}
+        if "failed" in answer:
+            return "error", evidence.one_line(answer["failed"]), {}
+        if "python" in answer and "collectors" not in answer:
+            found = f"only {answer['python']}" if answer["python"] else "none was found"
+            return "error", NO_PYTHON.format(host=host, found=evidence.one_line(found, 40)), {}
+        return "ok", "", answer
+
+    def _answer(self, host: str, params: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        become = self._connection.become
+        if self._connection.has_pipelining and (become is None or getattr(become, "pipelining", become.name != "su")):  # 2.16 has no such attribute
+            try:
+                return self._by_program(host, params, task_vars)
+            except NoAnswer:
+                pass
+        return self._by_module(params, task_vars)
+
+    def _by_program(self, host: str, params: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        mark = node_program.mark()
+        program = node_program.build(self.ENTRY, self.SHIP, params, mark)
+        answer = self._low_level_execute_command(self._command(mark, task_vars), in_data=program, sudoable=True,
+                                                 executable=self._play_context.executable)
+        out = answer["stdout"]
+        if len(out) > MAX_ANSWER:
+            raise TooLarge
+        begin = out.rfind(mark + " ")
+        if begin >= 0:
+            return _parsed(out[begin + len(mark):].split("\n", 1)[0])
+        if "Unknown option: -I" in answer["stderr"] + out:  # that is how Python 2 greets us
+            raise NodeError(NO_PYTHON.format(host=host, found="its interpreter is Python 2"))
+        raise NoAnswer
+
+    def _command(self, mark: str, task_vars: dict[str, Any]) -> str:
+        environment = self._compute_environment_string()
+        python = self._interpreter(task_vars)
+        if python:
+            return f"{environment} {python} {FLAGS}".strip()
+        find = FIND % mark
+        return f"{environment} /bin/sh -c {shlex.quote(find)}" if environment else find
+
+    def _interpreter(self, task_vars: dict[str, Any]) -> str | None:
+        """The interpreter that the operator named, by variable, environment or ansible.cfg; None: find one."""
+        if self._task.delegate_to:
+            task_vars = (task_vars.get("ansible_delegated_vars") or {}).get(self._task.delegate_to) or {}
+        named = task_vars.get("ansible_python_interpreter")
+        if named is None:
+            named = constants.config.get_config_value("INTERPRETER_PYTHON")
+        named = str(self._templar.template(named) or "").strip()
+        return None if not named or named in DISCOVERED else named
+
+    def _by_module(self, params: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """The same collector as an ordinary module, for a connection that takes no program on standard input."""
+        given = {name: value for name, value in params.items() if value is not None}
+        answer = self._execute_module(module_name=self.MODULE, module_args=given, task_vars=task_vars)
+        if answer.get("unreachable"):
+            raise AnsibleConnectionFailure(str(answer.get("msg") or "unreachable"))
+        document = answer.get("document")
+        if answer.get("failed") or not isinstance(document, dict):
+            raise NodeError(str(answer.get("msg") or "the module brought no document"))
+        return document
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    try:
+        answer = json.loads(line)
+    except (ValueError, RecursionError):
+        raise NodeError("the answer is no JSON: it was cut or mixed with other output") from None
+    if not isinstance(answer, dict):
+        raise NodeError("the answer is no JSON object")
+    return answer

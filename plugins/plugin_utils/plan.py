@@ -1,0 +1,119 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the plan, a pure function of the evidence: what `--check --diff` prints is what is done.
+
+One step is one bounded change of one component on one host, with its own proof and its own way back. Steps come in the
+order in which they are done: cluster by cluster, master by master in the order of their names, on a master stray files
+first, then the controller manager (it makes the surplus pods), then the scheduler; what lies in the API last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
+
+WAIT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Consent:
+    """What the operator allows: kubemend_max_risk and kubemend_allow."""
+
+    max_risk: int = 0
+    allow: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One planned step. change, expect and guard are for the node; the rest is what the report shows."""
+
+    id: str
+    host: str
+    code: str
+    remedy: str
+    risk: int
+    target: str
+    component: str | None = None
+    node: str | None = None
+    cluster: str | None = None
+    allowed: bool = False
+    blocked_by: str | None = None
+    diff: str = ""
+    note: str = ""
+    change: Mapping[str, Any] | None = None
+    expect: Mapping[str, Any] | None = None
+    guard: Mapping[str, Any] | None = None
+    limit: int = WAIT_SECONDS
+
+    def shown(self) -> dict[str, Any]:
+        """The step as report.json and the journal show it."""
+        return {"id": self.id, "host": self.host, "code": self.code, "remedy": self.remedy, "risk": self.risk,
+                "allowed": self.allowed, "blocked_by": self.blocked_by, "target": self.target, "diff": self.diff,
+                "note": self.note}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a remedy may look at: the finding, its cluster, and one host's evidence (an empty mapping without a host)."""
+
+    finding: Finding
+    cluster: Cluster
+    document: Mapping[str, Any]
+    consent: Consent
+
+
+Remedy = Callable[[Scene], Step | None]
+
+
+def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: Callable[[str], Mapping[str, Any]],
+         consent: Consent, remedies: Mapping[str, Remedy], key_digits: int) -> tuple[Step, ...]:
+    """The steps that mend these findings, in order, each with whether the operator's consent covers it.
+
+    document_of: the evidence of a host by its name. A fault without a remedy has no step: its finding says what to do.
+    """
+    by_key = {cluster.key[:key_digits] if cluster.key else None: cluster for cluster in clusters}
+    made: list[Step] = []
+    for finding in findings:
+        remedy = remedies.get(finding.code)
+        if remedy is None or finding.cluster not in by_key:
+            continue
+        document = document_of(finding.host) if finding.host else {}
+        step = remedy(Scene(finding, by_key[finding.cluster], document, consent))
+        if step is not None:
+            made.append(replace(step, cluster=finding.cluster))
+    made.sort(key=_order)
+    steps: list[Step] = []
+    for step in made:
+        if any(other.target == step.target and other.host == step.host and other.change == step.change for other in steps):
+            continue  # two faults of one place, one change
+        steps.append(_consented(replace(step, id=f"{len(steps) + 1:02}-{step.id}"), consent))
+    return tuple(steps)
+
+
+_RANK = {"recover": 0, "move_out": 1, "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9}
+
+
+def _order(step: Step) -> tuple[str, int, str, int, str]:
+    rank = _RANK.get(step.remedy, 5)
+    return step.cluster or "", int(rank == 9), step.host, rank, step.component or ""
+
+
+def _consented(step: Step, consent: Consent) -> Step:
+    """allowed: nothing stands in its way and its risk is covered; a risk that is not covered says what would cover it."""
+    if step.blocked_by:
+        return step
+    if step.risk > 3:
+        return replace(step, blocked_by=f"risk {step.risk} is never automatic: do this by hand")
+    if step.risk > consent.max_risk:
+        return replace(step, blocked_by=f"risk {step.risk} needs -e kubemend_max_risk={step.risk}")
+    return replace(step, allowed=True)
+
+
+def only_risk(step: Step) -> bool:
+    """Whether nothing but the operator's consent is missing."""
+    return not step.allowed and (step.blocked_by or "").startswith(f"risk {step.risk} needs")

@@ -1,0 +1,249 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: remedies, by fault: a finding and its evidence become a step, or the reason why not."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, edit, edit_scalar, manifest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
+
+# Forms in which editors, packagers and tools leave a former file beside the new one.
+BACKUP = re.compile(r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|dpkg-old|dpkg-bak|ucf-old)([.-]?\d+)?"
+                    r"|\.\d+\.\d{4}-\d{2}-\d{2}@\d{2}:\d{2}:\d{2}~|[._-]\d{8}([T_-]?\d{4,6})?)$")
+# Installers that write the files anew from a place of their own: an edit of ours would be lost, or be fought over.
+_RANCHER = "kube-scheduler-arg and kube-controller-manager-arg in /etc/rancher/{0}/config.yaml"
+_KOPS = "spec.kubeScheduler and spec.kubeControllerManager of the cluster's spec"
+_OPENSHIFT = "the KubeScheduler and KubeControllerManager resources of its operators"
+_MICROK8S = "the args files under /var/snap/microk8s/current/args"
+OWNERS = {
+    "/etc/rancher/rke2": ("RKE2", _RANCHER.format("rke2")),
+    "/var/lib/rancher/rke2": ("RKE2", _RANCHER.format("rke2")),
+    "/etc/rancher/k3s": ("k3s", _RANCHER.format("k3s")),
+    "/var/lib/rancher/k3s": ("k3s", _RANCHER.format("k3s")),
+    "/opt/kops": ("kOps", _KOPS),
+    "/var/cache/nodeup": ("kOps", _KOPS),
+    "/etc/machine-config-daemon": ("OpenShift", _OPENSHIFT),
+    "/etc/kubernetes/static-pod-resources": ("OpenShift", _OPENSHIFT),
+    "/var/snap/microk8s": ("microk8s", _MICROK8S),
+    "/snap/microk8s": ("microk8s", _MICROK8S),
+}
+# What kubeadm and kubespray leave: a folder that a former k3s left beside it does not own the manifests.
+_OURS = ("/var/lib/kubelet/kubeadm-flags.env", "/etc/kubernetes/kubelet.env")
+KUBESPRAY = {
+    "kube-scheduler": "kubespray writes this anew at its next run: see kube_kubeadm_scheduler_extra_args and "
+                      "kube_scheduler_leader_elect_extra_opts in its inventory",
+    "kube-controller-manager": "kubespray writes this anew at its next run: see kube_kubeadm_controller_extra_args in its "
+                               "inventory",
+}
+
+
+def owner(scene: Scene) -> str | None:
+    """Why another tool's files are not edited here, with the place to change instead; None for kubeadm and kubespray."""
+    found = control_plane.data(scene.document, "installer")
+    paths, exe = found.get("paths") or (), found.get("kubelet_exe") or ""
+    if any(path in paths for path in _OURS) and not any(part in exe for part in ("rancher", "/snap/", "k3s", "rke2")):
+        return None
+    for marker, (name, place) in OWNERS.items():
+        if marker in paths:
+            return f"{name} owns these files and writes them anew: change {place}"
+    return None
+
+
+def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None, risk: int = 2, **more: Any) -> Step:
+    finding = scene.finding
+    installed = control_plane.data(scene.document, "installer").get("paths") or ()
+    spray = any("/kubelet.env" in path or "/kubelet-config.yaml" in path for path in installed)
+    note = KUBESPRAY.get(finding.component or "", "") if spray else ""
+    label = "-".join(part for part in (finding.host, finding.component, remedy.replace("_", "-")) if part)
+    return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", label), finding.host or scene.cluster.api_host or "", finding.code, remedy,
+                risk, target, finding.component, finding.node, blocked_by=blocked_by, note=note, **more)
+
+
+def _not_now(scene: Scene) -> str | None:
+    """What forbids to edit or restart a component on this host at all (safety: no restart that nobody brings back)."""
+    foreign = owner(scene)
+    if foreign:
+        return foreign
+    plane = control_plane.extract(scene.document)
+    if plane is not None and plane.kubelet_problem:
+        return f"{plane.kubelet_problem}: mend the kubelet of {scene.finding.host} first, it has to bring the component back"
+    if scene.cluster.api_status != "ok":
+        return "no API server answers: manifests and running components stay untouched until one does"
+    return None
+
+
+def edit_manifest(scene: Scene) -> Step | None:
+    """KM101, KM103, KM105: --leader-elect=true in the manifest; the kubelet restarts the component."""
+    finding = scene.finding
+    path = next((proof.path for proof in finding.evidence if proof.kind == "file" and proof.path), None)
+    if path is None:
+        what = "this instance runs from no manifest of the static pod folder: change it where it is defined"
+        return _step(scene, "edit_manifest", finding.component or "", what)
+    record = _manifest(scene.document, path)
+    try:
+        made = edit.set_argument(Source.of(record), finding.component or "", "leader-elect", "true")
+    except EditRefused as refused:
+        return _step(scene, "edit_manifest", path, str(refused))
+    return _step(scene, "edit_manifest", path, _not_now(scene) or _stray(scene, path), diff=made.diff, change=_splice(made),
+                 expect=_expectation(scene, "kubelet"), guard=_guard(scene, path))
+
+
+def edit_config(scene: Scene) -> Step | None:
+    """KM104: leaderElect: true in the scheduler's configuration file, and a restart, which the kubelet does not do."""
+    raw = _instance(scene)
+    record = dict(raw.get("config") or {})
+    path = record.get("host_path")
+    if not path:
+        return _step(scene, "edit_config", str(record.get("path") or "its --config file"),
+                     "the file could not be found on the host: it lives in the container or in a volume that is not a host path")
+    record["path"] = path
+    try:
+        made = edit_scalar.set_scalar(Source.of(record), ["leaderElection", "leaderElect"], True)
+    except EditRefused as refused:
+        return _step(scene, "edit_config", path, str(refused))
+    pending = None
+    if float(record.get("mtime") or 0) > float(raw.get("started_at") or 0) and "pending_changes" not in scene.consent.allow:
+        pending = (f"{path} was changed after the scheduler started: a restart would load that too; look at it, then allow it "
+                   "with kubemend_allow: [pending_changes]")
+    return _step(scene, "edit_config", path, _not_now(scene) or pending, diff=made.diff, change=_splice(made),
+                 expect=_expectation(scene, "signal"), guard=_guard(scene))
+
+
+def restart(scene: Scene) -> Step | None:
+    """KM102: the file is right and the process old. Only what a configuration file says is cured by a restart."""
+    raw = _instance(scene)
+    plane = control_plane.extract(scene.document)
+    uses = [use for use in plane.files if use.component == scene.finding.component] if plane else []
+    target = f"pid {raw.get('pid')}"
+    running = [word for word in raw.get("argv") or () if word.startswith("--")]
+    if not any([word for word in use.words if word.startswith("--")] == running for use in uses):
+        return _step(scene, "restart", target, _not_now(scene) or
+                     "the kubelet holds an older manifest than the file: a restart of the component would run the old one "
+                     "again; find out why the kubelet did not take it (its log), a restart of the kubelet is risk 3")
+    return _step(scene, "restart", target, _not_now(scene), expect=_expectation(scene, "signal"),
+                 guard=_guard(scene), diff=f"restart of {scene.finding.component} {target}\n")
+
+
+def move_out(scene: Scene) -> Step | None:
+    """KM109: a backup moved out of the folder, where it is beyond doubt which of two files is the right one."""
+    finding, plane = scene.finding, control_plane.extract(scene.document)
+    paths = [proof.path for proof in finding.evidence if proof.kind == "file" and proof.path]
+    uses = {use.path: use for use in plane.files if use.component == finding.component} if plane else {}
+    right = [path for path in paths if path in uses and uses[path].usual]
+    stray = [path for path in paths if path not in right]
+    target = ", ".join(stray)
+    if finding.component in ("etcd", "kube-apiserver"):
+        return _step(scene, "move_out", target, f"manifests of {finding.component} are never moved automatically")
+    if len(right) != 1 or len(stray) != 1 or not BACKUP.search(stray[0]):
+        return _step(scene, "move_out", target, "which of these files is the right one is not beyond doubt: "
+                     f"compare {' and '.join(paths)} and move the wrong one out of the folder")
+    running = [word for word in _instance(scene).get("argv") or () if word.startswith("--")]
+    wanted = {path: [word for word in uses[path].words if word.startswith("--")] for path in (right[0], stray[0])}
+    if running != wanted[right[0]] or wanted[stray[0]] == running:
+        return _step(scene, "move_out", target, f"the running {finding.component} does not follow {right[0]} alone: compare "
+                     f"it with {stray[0]} and move the wrong one out of the folder")
+    record = _manifest(scene.document, stray[0])
+    diff = "".join(f"-{line}\n" for line in (record.get("text") or "").splitlines())
+    return _step(scene, "move_out", stray[0], _not_now(scene),
+                 diff=f"--- {stray[0]}\n+++ kept in the journal\n{diff}",
+                 change={"kind": "move_out", "path": stray[0], "sha256": record.get("sha256"), "splices": []},
+                 expect=_expectation(scene, None), guard=_guard(scene, right[0]))
+
+
+def _stray(scene: Scene, path: str) -> str | None:
+    plane = control_plane.extract(scene.document)
+    others = sorted({use.path for use in plane.files if use.component == scene.finding.component and use.path != path}) if plane else []
+    if others and not all(BACKUP.search(other) for other in others):
+        return f"{', '.join(others)} holds a manifest of the same component: settle which one counts first (KM109)"
+    return None
+
+
+def _manifest(document: Mapping[str, Any], path: str) -> dict[str, Any]:
+    files = control_plane.data(document, "manifests").get("files") or []
+    return next((record for record in files if record.get("path") == path), {"path": path, "error": "missing"})
+
+
+def _instance(scene: Scene) -> dict[str, Any]:
+    """The running instance that the finding speaks of, or any of its component; empty when none runs."""
+    pids = {proof.pid for proof in scene.finding.evidence if proof.pid is not None}
+    running = [item for item in control_plane.data(scene.document, "instances").get("processes") or []
+               if item.get("component") == scene.finding.component]
+    return next((item for item in running if item.get("pid") in pids), running[0] if running else {})
+
+
+def _splice(made: Edit) -> dict[str, Any]:
+    encoded = [[item.start, item.end, _b64(item.old), _b64(item.new)] for item in made.splices]
+    return {"kind": "splice", "path": made.path, "sha256": made.sha256, "splices": encoded}
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _expectation(scene: Scene, how: str | None) -> dict[str, Any]:
+    raw = _instance(scene)
+    answers = control_plane.data(scene.document, "component_http").get("components") or []
+    answer = next((item for item in answers if item.get("pid") == raw.get("pid")), {})
+    wanted = {"leader-elect": "true"} if how == "kubelet" else {}
+    return {"component": scene.finding.component, "restart": how, "flags": wanted, "elect": True, "pid": raw.get("pid"),
+            "started_at": raw.get("started_at"), "address": answer.get("address"), "port": answer.get("port"),
+            "image": _image(scene)}
+
+
+def _image(scene: Scene) -> str | None:
+    for record in control_plane.data(scene.document, "manifests").get("files") or []:
+        try:
+            text = manifest.parseable(record.get("text") or "", control_plane.spans(record))
+            containers = manifest.parse(text).containers
+        except manifest.ManifestError:
+            continue
+        for container in containers:
+            if container.component == scene.finding.component:
+                return container.image
+    return None
+
+
+def _guard(scene: Scene, path: str | None = None) -> dict[str, Any]:
+    """What the node checks again at the last moment. path: the component's manifest, the one of the usual name if not given."""
+    plane = control_plane.extract(scene.document)
+    uses = [use for use in plane.files if use.component == scene.finding.component] if plane else []
+    path = path or next((use.path for use in sorted(uses, key=lambda use: not use.usual)), None)
+    servers = [server.get("address") for server in (scene.cluster.answer("locks") or {}).get("servers") or ()]
+    return {"manifest": path, "folder": control_plane.data(scene.document, "manifests").get("folder"),
+            "api_servers": [server for server in servers if server], "allow": sorted(scene.consent.allow)}
+
+
+def kubeadm_config(scene: Scene) -> Step | None:
+    """KM110: leader-elect true in kubeadm-config's extraArgs; nothing restarts, the next upgrade keeps election on."""
+    record = scene.cluster.answer("kubeadm_config") or {}
+    sections = {"kube-scheduler": "scheduler", "kube-controller-manager": "controllerManager"}
+    target = "ConfigMap kube-system/kubeadm-config"
+    try:
+        # Secrets in it are masked byte for byte: the splice is done on the true text, where the API is.
+        made = edit_scalar.set_extra_arg(Source.of({**record, "path": target}), sections[scene.finding.component or ""], "leader-elect", "true")
+    except EditRefused as refused:
+        return _step(scene, "kubeadm_config", target, str(refused), risk=1)
+    by_hand = "this version does not write it: kubectl -n kube-system edit configmap kubeadm-config"
+    return _step(scene, "kubeadm_config", target, by_hand, risk=1, diff=made.diff,
+                 change={**_splice(made), "kind": "kubeadm_config", "path": target,
+                         "resource_version": record.get("resource_version")})
+
+
+def recover(scene: Scene) -> Step | None:
+    """KM902: the node finishes or undoes what was interrupted, and looks whether the component is well."""
+    return _step(scene, "recover", "/var/lib/kubemend/journal", _not_now(scene), guard=_guard(scene),
+                 diff="finish or undo what the journal left open\n", limit=600)
+
+
+REMEDIES = {
+    "KM902": recover,
+    "KM101": edit_manifest, "KM102": restart, "KM103": edit_manifest, "KM104": edit_config, "KM105": edit_manifest,
+    "KM109": move_out, "KM110": kubeadm_config,
+}

@@ -1,0 +1,68 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: report.json, the report for programs (schema kubemend.report/1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, exit_of, summary
+
+SCHEMA = "kubemend.report/1"
+
+
+def render(result: model.Result, run: Run) -> dict[str, Any]:
+    """The report as a mapping that json.dumps takes; untrusted text stays text, JSON's own quoting contains it."""
+    exit_code, exit_reason = exit_of(result, run)
+    symptom = run.symptom
+    return {
+        "schema": SCHEMA,
+        "tool_version": run.tool_version,
+        "run_id": run.run_id,
+        "started": run.started,
+        "finished": run.finished,
+        "mode": "repair" if run.mode == "verify" else run.mode,
+        "exit_code": exit_code,
+        "exit_reason": exit_reason,
+        "notices": list(run.notices),
+        "clusters": [{"key": item.key, "kubernetes_version": item.kubernetes_version, "hosts": list(item.hosts)}
+                     for item in result.clusters],
+        "hosts": [{"host": item.host, "node": item.node, "cluster": item.cluster, "role": item.role,
+                   "status": item.status, "reason": item.reason} for item in result.hosts],
+        "verdicts": [_verdict(item) for item in result.verdicts],
+        "not_judged": [{"code": item.code, "cluster": item.cluster, "reason": item.reason}
+                       for item in result.not_judged],
+        "findings": [_finding(item) for item in result.findings],
+        "symptom": None if symptom is None else {
+            "name": symptom.name, "title": symptom.title, "causes": list(symptom.causes)},
+        "plan": [step.shown() for step in run.plan],
+        "steps": [{"id": step["id"], "state": step["state"], "reason": step.get("reason") or ""} for step in run.steps],
+        "summary": summary(result),
+    }
+
+
+def _verdict(item: model.Verdict) -> dict[str, Any]:
+    return {
+        "code": item.code, "cluster": item.cluster, "host": item.host, "component": item.component,
+        "verdict": item.verdict,
+        "missing": [{"host": lack.host, "collector": lack.collector, "status": lack.status} for lack in item.missing],
+        "note": item.note,
+    }
+
+
+def _finding(item: model.Finding) -> dict[str, Any]:
+    return {
+        "id": item.id, "code": item.code, "severity": item.severity, "cluster": item.cluster, "host": item.host,
+        "node": item.node, "component": item.component, "summary": item.summary, "because": list(item.because),
+        "evidence": [_proof(proof) for proof in item.evidence],
+        "remedy": item.remedy, "risk": item.risk, "command": item.command,
+    }
+
+
+def _proof(item: model.Proof) -> dict[str, Any]:
+    return {
+        "kind": item.kind, "host": item.host, "path": item.path, "line": item.line, "pid": item.pid,
+        "argv": None if item.argv is None else list(item.argv), "object": item.object, "text": item.text,
+    }

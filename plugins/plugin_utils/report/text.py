@@ -1,0 +1,360 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the report for a person, in plain text.
+
+Pure: a result and the run's data become a string. Whatever a node said is untrusted, so every line is escaped as a
+whole, in one place (_Page), before any colour is added.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, last_line
+
+WIDTH = 79  # what Ansible prints where it sees no terminal
+UNPROVEN = "unproven"
+API_COLLECTORS = frozenset(("server", "nodes", "endpoints", "locks", "kubeadm_config", "jobs"))
+NAMES_SHOWN = 20
+LINE_LIMIT = 2000
+
+# Control and format characters (escapes, bidi marks, zero width), surrogates, private use, line separators.
+_UNPRINTABLE = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_FLAG = re.compile(r"--([a-z0-9][a-z0-9-]*)")
+_ORDER = {name: index for index, name in enumerate(("present", "unknown", "clear", "not_applicable", "not_judged"))}
+_WORDS = {"not_applicable": "not applicable", "not_judged": "not judged", "not_asked": "not asked"}
+_REASONS = {"limit": "--limit left their hosts out", "tier": "kubemend_deep is not set"}
+
+_MODES = {
+    "observe": "observe: changes nothing", "replay": "replay: changes nothing", "plan": "check mode: changes nothing",
+    "repair": "repair: before", "verify": "repair: afterwards"}
+
+Paint = Callable[[str, str], str]
+
+
+def escape(text: str) -> str:
+    """The text as one harmless line: what could move the cursor, hide or reorder text is spelled out."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_spell(char) for char in text)
+
+
+def _spell(char: str) -> str:
+    if unicodedata.category(char) not in _UNPRINTABLE:
+        return char
+    code = ord(char)
+    return _SHORT.get(char) or (f"\\x{code:02x}" if code < 0x100 else
+                                f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+
+
+def plain(text: str, kind: str) -> str:
+    """No colour. kind: critical, warning, info, present, unknown, clear, good, heading."""
+    return text
+
+
+class _Page:
+    """Lines of the report. Every one goes through escape(); nothing else writes lines."""
+
+    def __init__(self, width: int, paint: Paint) -> None:
+        self.width = max(40, width)
+        self.paint = paint
+        self.lines: list[str] = []
+
+    def line(self, text: str, label: str = "", kind: str = "") -> None:
+        """One line, never wrapped: label (coloured) and text; longer than LINE_LIMIT it is cut."""
+        clean, label = escape(text), escape(label)
+        if len(clean) > LINE_LIMIT:
+            clean = clean[:LINE_LIMIT] + f"… ({len(clean) - LINE_LIMIT} more characters in report.json)"
+        self.lines.append((self.paint(label, kind) if label else "") + clean)
+
+    def prose(self, text: str, label: str = "", kind: str = "", indent: int = 2, hang: int | None = None) -> None:
+        """Text wrapped at spaces to the width, following lines indented by hang."""
+        hang, label = indent + 2 if hang is None else hang, escape(label)
+        space = " " * (indent + len(label))
+        # A list item is not parted from its dash: the reader copies it.
+        wrapped = textwrap.wrap(
+            escape(text).replace("- --", "-\0--"), self.width, initial_indent=space, subsequent_indent=" " * hang,
+            break_long_words=False, break_on_hyphens=False)
+        wrapped = [part.replace("\0", " ") for part in wrapped]
+        first = (wrapped[0] if wrapped else space)[len(space):]
+        self.lines.append(" " * indent + (self.paint(label, kind) if label else "") + first)
+        self.lines.extend(wrapped[1:])
+
+    def gap(self) -> None:
+        if self.lines and self.lines[-1]:
+            self.lines.append("")
+
+
+def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = plain) -> str:
+    """The whole report, ending with a newline."""
+    page = _Page(width, paint)
+    what = run.symptom.title if run.symptom else "replay of recorded evidence" if run.mode == "replay" else "audit"
+    page.prose(f"kubemend: {what}", indent=0)
+    page.prose(f"run {run.run_id}, {run.started}, {_MODES[run.mode]}", indent=0)
+    for notice in run.notices:
+        page.prose(f"note: {notice}", indent=0)
+    keys = _cluster_keys(result)
+    for key in keys:
+        _cluster(page, result, run, key)
+    page.gap()
+    _not_judged(page, [item for item in result.not_judged if item.cluster not in keys])
+    page.gap()
+    _plan(page, run)
+    page.gap()
+    page.line(last_line(result, run))
+    return "\n".join(page.lines) + "\n"
+
+
+def _plan(page: _Page, run: Run) -> None:
+    """What would be done, in its order, or what became of it; with --diff also how."""
+    states = {step["id"]: step for step in run.steps}
+    if run.plan:
+        page.line("plan:")
+    for step in run.plan:
+        done = states.get(step.id)
+        state = done["state"] if done else "will be done" if step.allowed and run.mode == "plan" else \
+            "to do" if step.allowed else "not done"
+        why = (done or {}).get("reason") or (step.blocked_by if not step.allowed else "")
+        kind = {"done": "good", "to do": "info", "will be done": "info"}.get(state, "warning")
+        page.prose(f"{step.remedy} {step.target} (risk {step.risk}): {state}{'; ' + why if why else ''}",
+                   label=f"{step.id} ", kind=kind)
+        if step.note:
+            page.prose(f"note: {step.note}", indent=4)
+        for line in step.diff.splitlines() if run.diffs else ():
+            page.line(f"    {line}")
+
+
+def _cluster_keys(result: model.Result) -> list[str | None]:
+    """Known clusters first, then whatever else something was said about; None (no cluster) last."""
+    keys: dict[str | None, None] = dict.fromkeys(item.key for item in result.clusters if item.key != UNPROVEN)
+    for rows in (result.hosts, result.verdicts, result.findings):
+        keys.update(dict.fromkeys(item.cluster for item in rows))
+    return sorted(keys, key=lambda key: key is None)
+
+
+def _cluster(page: _Page, result: model.Result, run: Run, key: str | None) -> None:
+    findings = sorted((item for item in result.findings if item.cluster == key), key=_finding_order)
+    verdicts = [item for item in result.verdicts if item.cluster == key]
+    not_judged = [item for item in result.not_judged if item.cluster == key]
+    hosts = [item for item in result.hosts if item.cluster == key]
+    page.gap()
+    _heading(page, result, hosts, key)
+    for group in _alike(findings):
+        page.gap()
+        _finding(page, group)
+    page.gap()
+    if run.symptom:
+        _differential(page, run, run.symptom, verdicts, not_judged)
+        page.gap()
+    told = run.symptom.causes if run.symptom else ()
+    _unknown(page, [item for item in verdicts if item.code not in told], hosts)
+    _not_judged(page, not_judged)
+    _clear(page, verdicts)
+    _hosts(page, hosts, findings, verdicts)
+    for note in dict.fromkeys(item.note for item in verdicts if item.note):
+        codes = _codes(item.code for item in verdicts if item.note == note)
+        page.prose(f"note: {note} ({codes})", indent=0)
+
+
+def _heading(page: _Page, result: model.Result, hosts: Sequence[model.HostRow], key: str | None) -> None:
+    if key is None or key == UNPROVEN:
+        text = "Hosts of no proven cluster"
+    else:
+        version = next((item.kubernetes_version for item in result.clusters if item.key == key), None)
+        text = f"Cluster {key}, Kubernetes {version or 'version unknown'}"
+    parts = []
+    for role, title in (("control_plane", "control plane"), ("worker", "workers"), ("unknown", "role unknown")):
+        names = [item.host for item in hosts if item.role == role]
+        if names:
+            parts.append(f"{title}: {_names(names)}")
+    page.prose(text + (": " + "; ".join(parts) if parts else ""), indent=0)
+
+
+def _finding_order(item: model.Finding) -> tuple[int, str, str, str]:
+    known = item.severity in model.SEVERITIES
+    rank = model.SEVERITIES.index(item.severity) if known else len(model.SEVERITIES)
+    return rank, item.code, item.host or "", item.component or ""
+
+
+def _alike(findings: Iterable[model.Finding]) -> list[list[model.Finding]]:
+    """Findings that say the same of several hosts and point at nothing of each host's own read as one."""
+    groups: dict[object, list[model.Finding]] = {}
+    for item in findings:
+        own = any(proof.path or proof.pid is not None or proof.object for proof in item.evidence)
+        said = tuple((proof.kind, proof.text) for proof in item.evidence)
+        same = (item.code, item.severity, item.component, item.summary, item.because, item.remedy, item.command, said)
+        groups.setdefault(id(item) if own or not item.host else same, []).append(item)
+    return list(groups.values())
+
+
+def _finding(page: _Page, group: Sequence[model.Finding]) -> None:
+    item = group[0]
+    hosts = _names([one.host for one in group if one.host])
+    place = " ".join(part for part in (hosts, item.component) if part)
+    because = f" (because of {_codes(item.because)})" if item.because else ""
+    head = f" {item.code}{' ' + place if place else ''}: {item.summary}{because}"
+    page.prose(head, label=item.severity.upper(), kind=item.severity, indent=0)
+    flags = _flags_of(item)
+    for proof in item.evidence:
+        if not (proof.path or proof.pid is not None or proof.object) and (proof.text or "") in item.summary:
+            continue  # it is said already
+        prefix = f"{proof.host}: " if proof.host and proof.host != item.host else ""
+        page.line(f"  {prefix}{_proof(proof, flags)}")
+    if item.remedy:
+        page.prose(item.remedy, label="repair: ", kind="good")
+    if item.command:
+        page.line(f"  {'command' if item.remedy else 'repair'}: {item.command}")
+
+
+def _flags_of(item: model.Finding) -> frozenset[str]:
+    """The command-line flags that a finding speaks of: of a long argv only these are shown."""
+    texts = [item.summary, item.remedy or "", *(proof.text or "" for proof in item.evidence)]
+    names = {name for text in texts for name in _FLAG.findall(text)}
+    return frozenset(names or ("leader-elect",))
+
+
+def _proof(proof: model.Proof, flags: frozenset[str]) -> str:
+    """One pointer: the place first, then what is there."""
+    where = [proof.object] if proof.object else []
+    if proof.path:
+        where.append(proof.path + (f":{proof.line}" if proof.line else ""))
+    if proof.pid is not None:
+        where.append(f"pid {proof.pid}")
+    if not where:
+        where.append(proof.kind)
+    what = []
+    if proof.argv:
+        what.append(_argv(proof, flags))
+    elif proof.text:
+        what.append(("answers " if proof.kind == "http" else "") + proof.text)
+    return ": ".join((" ".join(where), *what))
+
+
+def _argv(proof: model.Proof, flags: frozenset[str]) -> str:
+    """The program's name and the arguments in question; text, where there is one, names those; else all of them."""
+    argv = proof.argv or ()
+    name = argv[0].rsplit("/", 1)[-1]
+    if proof.text:
+        return f"{name} … {proof.text}"
+    kept = [word for word in argv[1:] if (match := _FLAG.match(word)) and match.group(1) in flags]
+    if not kept:
+        return " ".join((name, *argv[1:]))
+    return " ".join((name, *kept)) if len(kept) == len(argv) - 1 else " ".join((name, "…", *kept))
+
+
+def _differential(page: _Page, run: Run, symptom: Symptom, verdicts: Sequence[model.Verdict],
+                  not_judged: Sequence[model.NotJudged]) -> None:
+    """Every possible cause of the symptom with its verdict, present ones first."""
+    rows = []
+    for code in symptom.causes:
+        mine = [item for item in verdicts if item.code == code]
+        verdict = min((item.verdict for item in mine), key=lambda name: _ORDER[name], default="not_judged")
+        rows.append((verdict, code, _cause(code, verdict, mine, not_judged)))
+    page.line(f"{symptom.title}: possible causes")
+    for verdict, code, detail in sorted(rows, key=lambda row: (_ORDER[row[0]], row[1])):
+        word = f"{_WORDS.get(verdict, verdict):<14} "
+        title = run.titles.get(code, "")
+        sep = "" if not detail else " " if detail.startswith("(") else ": "
+        page.prose(f"{code} {title}{sep}{detail}", label=word, kind=verdict, hang=17)
+
+
+def _cause(code: str, verdict: str, mine: Sequence[model.Verdict], not_judged: Sequence[model.NotJudged]) -> str:
+    if verdict == "present":
+        places = [" ".join(part for part in (item.host, item.component) if part)
+                  for item in mine if item.verdict == verdict]
+        return _names([place for place in dict.fromkeys(places) if place])
+    if verdict == "unknown":
+        return "missing " + _missing(lack for item in mine for lack in item.missing)
+    if verdict == "not_judged":
+        return next((f"({_REASONS.get(item.reason, item.reason)})" for item in not_judged if item.code == code), "")
+    return ""
+
+
+def _unknown(page: _Page, verdicts: Sequence[model.Verdict], hosts: Sequence[model.HostRow]) -> None:
+    """Unknown verdicts, one line for all that lack the same evidence: 30 of one silent host read as one line."""
+    silent = {item.host for item in hosts if item.status != "ok"}
+    by_code: dict[str, dict[tuple[str, str, str], None]] = {}
+    for item in verdicts:
+        if item.verdict == "unknown":
+            lacks = by_code.setdefault(item.code, {})
+            for lack in item.missing:
+                through, whole = lack.collector in API_COLLECTORS, lack.host in silent or lack.collector == "host"
+                host = f"the API through {lack.host}" if through and whole else lack.host
+                lacks[(host, "host" if whole else lack.collector, lack.status)] = None
+    groups: dict[frozenset[tuple[str, str, str]], list[str]] = {}
+    for code, wanting in by_code.items():
+        groups.setdefault(frozenset(wanting), []).append(code)
+    for same, codes in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1])):
+        missing = _missing(model.Missing(*lack) for lack in sorted(same)) or "evidence"
+        page.prose(f"{_codes(codes)}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
+
+
+def _missing(lacks: Iterable[model.Missing]) -> str:
+    """Hosts by what they lack: "m2 (unreachable), component_http of m1, m3 (denied)"."""
+    groups: dict[tuple[str, str], dict[str, None]] = {}
+    for lack in lacks:
+        groups.setdefault((lack.collector, lack.status), {})[lack.host] = None
+    parts = []
+    for (collector, status), names in sorted(groups.items(), key=lambda group: (group[0][0] != "host", group[0])):
+        of = "" if collector == "host" else f"{collector} of "
+        parts.append(f"{of}{_names(list(names))} ({_WORDS.get(status, status)})")
+    return ", ".join(parts)
+
+
+def _not_judged(page: _Page, not_judged: Sequence[model.NotJudged]) -> None:
+    reasons: dict[str, list[str]] = {}
+    for item in not_judged:
+        reasons.setdefault(_REASONS.get(item.reason, item.reason), []).append(item.code)
+    if reasons:
+        text = "; ".join(f"{_codes(codes)} ({reason})" for reason, codes in sorted(reasons.items()))
+        page.prose(f"not judged: {text}", indent=0)
+
+
+def _clear(page: _Page, verdicts: Sequence[model.Verdict]) -> None:
+    worst: dict[str, str] = {}
+    for item in verdicts:
+        before = worst.get(item.code, item.verdict)
+        worst[item.code] = min(before, item.verdict, key=lambda name: _ORDER[name])
+    for verdict in ("clear", "not_applicable"):
+        codes = [code for code, worst_verdict in worst.items() if worst_verdict == verdict]
+        if codes:
+            page.prose(f"{_WORDS.get(verdict, verdict)}: {_codes(codes)}", indent=0)
+
+
+def _hosts(page: _Page, hosts: Sequence[model.HostRow], findings: Sequence[model.Finding],
+           verdicts: Sequence[model.Verdict]) -> None:
+    """Healthy hosts in one line; hosts that did not answer with what their connection said."""
+    troubled = {item.host for item in findings}
+    troubled.update(proof.host for item in findings for proof in item.evidence if item.host is None)
+    for item in verdicts:
+        if item.verdict == "unknown":
+            troubled.add(item.host)
+            troubled.update(lack.host for lack in item.missing)
+    healthy = [item.host for item in hosts if item.status == "ok" and item.host not in troubled]
+    if healthy:
+        page.prose(f"healthy: {_names(healthy)}", indent=0)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for row in hosts:
+        if row.status != "ok":
+            reason = "" if row.status == "not_asked" else row.reason
+            groups.setdefault((row.status, reason), []).append(row.host)
+    for (status, reason), names in sorted(groups.items()):
+        title = "did not answer" if status == "unreachable" else _WORDS.get(status, status)
+        page.prose(f"{title}: {_names(names)}{' (' + reason + ')' if reason else ''}", indent=0)
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:NAMES_SHOWN])
+    more = len(names) - NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _codes(codes: Iterable[str]) -> str:
+    return " ".join(sorted(set(codes)))

@@ -1,0 +1,74 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the files of a repairing run in its report folder: the plan, and what became of each step.
+
+plan.json is written once, before the first step; steps.jsonl gets one line when a step ends. Whoever is interrupted
+leaves the first lines, and the next run tells from them and from the nodes' journals how far it came.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
+
+SCHEMA = "kubemend.plan/1"
+
+
+def plan_text(run_id: str, settings: Mapping[str, Any], steps: Iterable[Step]) -> str:
+    """plan.json's text: every step, with what is for the node only."""
+    return json.dumps({"schema": SCHEMA, "run_id": run_id, "settings": dict(settings),
+                       "steps": [asdict(step) for step in steps]}, indent=1) + "\n"
+
+
+def read_plan(folder: str) -> tuple[Step, ...]:
+    """The steps of a run's plan. Raises OSError or ValueError when there is none that can be read."""
+    plan = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))
+    if plan.get("schema") != SCHEMA:
+        raise ValueError(f"{folder}/plan.json is no plan of this version")
+    return tuple(Step(**step) for step in plan["steps"])
+
+
+def read_steps(folder: str) -> tuple[dict[str, Any], ...]:
+    """What became of the steps that ended, in their order; a line that was cut by a kill is passed over."""
+    found = []
+    path = Path(folder) / "steps.jsonl"
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            step = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(step, dict) and {"id", "state"} <= step.keys():
+            found.append({"reason": "", **step})
+    return tuple(found)
+
+
+def outcome(plan: Iterable[Step], steps: Iterable[Mapping[str, Any]], after: model.Result) -> tuple[int, str, str]:
+    """(exit code, exit reason, one sentence) of a run that repaired, judged on evidence collected afresh.
+
+    A step proves itself on its own host; the fault of a cluster is gone only when nothing proves it any more.
+    """
+    states = {step["id"]: step for step in steps}
+    done: set[str] = set()
+    for step in plan:
+        if not step.allowed:
+            continue
+        ended = states.get(step.id, {"state": "failed", "reason": "it was not begun"})
+        if ended["state"] != "done":
+            kind = "refused" if ended["state"] == "refused" else "failed"
+            return 2, kind, f"step {step.id} on {step.host} is {ended['state']}: {ended['reason']}"
+        done.add(step.code)
+    left = [item for item in after.verdicts if item.code in done and item.verdict in ("present", "unknown")]
+    if left:
+        kept = sorted({finding.host or finding.node or "the cluster" for finding in after.findings if finding.code in done}
+                      or {lack.host for item in left for lack in item.missing})
+        codes = " ".join(sorted({item.code for item in left}))
+        verdict = "present" if any(item.verdict == "present" for item in left) else "unknown"
+        return 2, "failed", f"every step is done, but {codes} is still {verdict} because of {', '.join(kept)}"
+    return 0, "ok", ""

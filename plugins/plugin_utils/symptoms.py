@@ -1,0 +1,37 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: symptoms, and the faults that can cause each: the differential that a playbook prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """What an operator sees. causes: codes in the order in which they are looked at; signs: codes that show it."""
+
+    name: str
+    title: str
+    causes: tuple[str, ...]
+    signs: tuple[str, ...] = ()
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """Every code that the symptom's playbook judges: a host that did not answer belongs to each."""
+        return frozenset(self.causes + self.signs + ("KM901", "KM902"))
+
+
+SYMPTOMS = {
+    symptom.name: symptom
+    for symptom in (
+        Symptom(
+            name="duplicate_pods",
+            title="Pods of Jobs are created twice",
+            causes=("KM101", "KM102", "KM103", "KM104", "KM105", "KM106", "KM107", "KM108", "KM109", "KM110", "KM111",
+                    "KM112"),
+            signs=("KM113",),
+        ),
+    )
+}

@@ -1,0 +1,89 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: a limit of time and memory around one question to one host, in Ansible's worker.
+
+A timer of this process, not RLIMIT_AS: a limit of the process would be inherited by ssh's ProxyCommand, podman or
+kubectl, and programs written in Go reserve more address space than any useful limit.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+TICK = 0.25
+MEMORY = 512 * 1024 * 1024  # what this process may grow by
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class TooLate(BaseException):
+    """The time is over. No Exception: between here and the signal nobody else may catch it."""
+
+
+class TooLarge(BaseException):
+    """The worker grew too far."""
+
+
+@contextmanager
+def watch(seconds: float, memory: int = MEMORY) -> Iterator[None]:
+    """Raise TooLate or TooLarge inside the block, and end the processes that the block started and left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    begin, resident, before = time.monotonic(), _resident(), _children()
+    former = signal.getsignal(signal.SIGALRM)
+    waiting = signal.getitimer(signal.ITIMER_REAL)[0]  # the task's own `timeout`, counted in the same timer
+
+    def tick(number: int, frame: FrameType | None) -> None:
+        spent = time.monotonic() - begin
+        if waiting and spent >= waiting and callable(former):
+            former(number, frame)
+        if spent >= seconds:
+            raise TooLate
+        if _resident() - resident > memory:
+            raise TooLarge
+
+    signal.signal(signal.SIGALRM, tick)
+    signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+    try:
+        yield
+    except BaseException:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _end(_children() - before)
+        raise
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former or signal.SIG_DFL)
+        if waiting:
+            signal.setitimer(signal.ITIMER_REAL, max(0.01, waiting - (time.monotonic() - begin)))
+
+
+def _resident() -> int:
+    try:
+        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _children() -> set[int]:
+    found: set[int] = set()
+    with suppress(OSError, ValueError):
+        for path in Path("/proc/self/task").glob("*/children"):
+            found |= {int(pid) for pid in path.read_text("ascii").split()}
+    return found
+
+
+def _end(children: set[int]) -> None:
+    for pid in children:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+        with suppress(OSError):
+            os.waitpid(pid, os.WNOHANG)
