@@ -1,0 +1,116 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drives real ansible-playbook runs of this collection: what an operator sees, exit codes included."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def _importable() -> None:
+    """`pytest tests/unit` works from any checkout: under a temporary tree of the name that the imports use."""
+    if importlib.util.find_spec("ansible_collections") is None:
+        tree = Path(tempfile.mkdtemp(prefix="kubemend-unit-"))
+        atexit.register(shutil.rmtree, tree, ignore_errors=True)
+        (tree / "ansible_collections" / "kubemend").mkdir(parents=True)
+        (tree / "ansible_collections" / "kubemend" / "remediation").symlink_to(Path(__file__).resolve().parents[2])
+        sys.path.insert(0, str(tree))
+
+
+_importable()
+settings = importlib.import_module("ansible_collections.kubemend.remediation.plugins.plugin_utils.settings")
+
+COLLECTIONS = Path(settings.__file__).parents[5]
+# Port 1 refuses at once: hosts that do not answer, without waiting and without touching this machine.
+SILENT = "ansible_host=127.0.0.1 ansible_port=1 ansible_connection=ssh"
+INVENTORY = f"""
+[kube_control_plane]
+m1 {SILENT}
+m2 {SILENT}
+[kube_node]
+w1 {SILENT}
+[other]
+b1 {SILENT}
+"""
+
+
+@dataclass
+class Finished:
+    """A run that ended."""
+
+    rc: int
+    stdout: str
+    stderr: str
+    folder: Path
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
+
+    @property
+    def words(self) -> str:
+        """All output as one line, so that Ansible's own wrapping does not matter."""
+        return " ".join(self.output.split())
+
+    def report(self) -> dict[str, Any]:
+        return json.loads((self.folder / "report" / "report.json").read_text(encoding="utf-8"))
+
+
+class Operator:
+    """Somebody with a folder, an inventory and a terminal of 80 columns."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cwd = folder
+        (folder / "inventory.ini").write_text(INVENTORY, encoding="utf-8")
+
+    def run(self, playbook: str, *args: str, inventory: str | None = "inventory.ini", report_dir: str | None = "report",
+            env: dict[str, str] | None = None) -> Finished:
+        where = ["-i", str(self.folder / inventory)] if inventory else []
+        if report_dir:
+            where += ["-e", f"kubemend_report_dir={self.folder / report_dir}"]
+        if "/" not in playbook and not playbook.endswith(".yml"):
+            playbook = f"kubemend.remediation.{playbook}"
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+        clean.update(
+            ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS), ANSIBLE_NOCOLOR="1", HOME=str(self.folder / "home"),
+            ANSIBLE_LOCALHOST_WARNING="0", ANSIBLE_INVENTORY_UNPARSED_WARNING="0", PYTHONPATH="", COLUMNS="80",
+            ANSIBLE_DEPRECATION_WARNINGS="0", LC_ALL="C.UTF-8")
+        clean.update(env or {})
+        done = subprocess.run([sys.executable, "-m", "ansible", "playbook", playbook, *where, *args], cwd=self.cwd, env=clean,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
+        return Finished(done.returncode, done.stdout, done.stderr, self.folder)
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def record(self, folder: str, host: str, **more: Any) -> Path:
+        """A small evidence document of a host."""
+        document = {
+            "schema": "kubemend.evidence/1", "host": host, "node": None, "cluster_key": None, "status": "unreachable",
+            "reason": "timed out", "groups": ["control_plane"], "collected_at": "2026-11-21T09:00:00Z",
+            "tool_version": "0.1.0", "duration_ms": 0, "collectors": {}, **more}
+        return self.write(f"{folder}/{host}.json", json.dumps(document))
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Operator:
+    (tmp_path / "home").mkdir()
+    return Operator(tmp_path)

@@ -1,0 +1,151 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side of a step and of the lock: a stand-in for ssh gives a node's answers, in one run of ansible-playbook."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, run_folder
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
+
+RUN, OTHER = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
+DONE = {"state": "done", "reason": "", "changed": True, "seconds": 3.5, "seen": {"pid": 7, "elect": True, "exe": "{{ x }}"}, "journal": "r/001-x", "notes": []}
+LOCK = {"run_id": RUN, "controller": {}, "remaining": 60}
+# Plays ssh: whatever is sent is kept, and the answer is the file of the host's name.
+SSH = r'''#!/bin/bash
+command="${@: -1}"
+for word in "$@"; do case $word in h-*) host=$word ;; esac; done
+[ "$host" = h-lost ] && { cat >/dev/null; echo "Connection to lost closed by remote host." >&2; exit 255; }
+cat >> %(folder)s/sent.$host
+mark=$(printf '%%s' "$(head -c 4000 %(folder)s/sent.$host)" | grep -o 'KUBEMEND-[0-9a-f]*' | head -1)
+mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' %(folder)s/sent.$host | tail -1)
+printf '\n%%s %%s\n' "$mark" "$(cat %(folder)s/answer.$host)"
+'''
+PLAY = """
+- hosts: localhost
+  gather_facts: false
+  connection: local
+  tasks:
+    - kubemend.remediation.cluster_lock: {report_dir: "{{ folder }}/lock", run_id: "%(run)s", take: "{{ item.take | default(omit) }}"}
+      delegate_to: "{{ item.host }}"
+      loop: [{host: held}, {host: other}, {host: lost}]
+      register: locks
+    - kubemend.remediation.cluster_lock: {report_dir: "{{ folder }}/lock", run_id: "%(run)s", state: decided}
+      register: decided
+      ignore_errors: true
+    - kubemend.remediation.apply_step: {id: "{{ item.id | default('01-x') }}", report_dir: "{{ folder }}/{{ item.case }}"}
+      delegate_to: "{{ item.host }}"
+      loop: "{{ cases }}"
+      register: applied
+      ignore_errors: true
+    - ansible.builtin.copy:
+        content: "{{ {'locks': locks, 'decided': decided, 'applied': applied.results} | to_json }}"
+        dest: "{{ folder }}/results.json"
+""" % {"run": RUN}
+CASES = [
+    {"case": "good", "host": "done"}, {"case": "good", "host": "done"}, {"case": "good", "host": "rolled", "id": "02-x"},
+    {"case": "good", "host": "done", "id": "03-x"},
+    {"case": "lost", "host": "lost"}, {"case": "lost", "host": "done", "id": "03-x"}, {"case": "liar", "host": "liar"}, {"case": "free", "host": "done"},
+    {"case": "elsewhere", "host": "done", "id": "02-x"}, {"case": "begun", "host": "done"}, {"case": "denied", "host": "done", "id": "04-x"},
+    {"case": "none", "host": "done"}, {"case": "cut", "host": "done"}, {"case": "unknown", "host": "done", "id": "09-x"},
+]
+
+
+def _plan(folder: Path, hosts: dict[str, str]) -> None:
+    folder.mkdir()
+    steps = [Step(identity, host, "KM101", "edit_manifest", 2, "x", "kube-scheduler", cluster="a", allowed=identity != "04-x",
+                  blocked_by="risk 2 needs consent" if identity == "04-x" else None, expect={"restart": "kubelet"}) for identity, host in hosts.items()]
+    (folder / "plan.json").write_text(run_folder.plan_text(RUN, {}, steps))
+    if folder.name != "free":
+        locking.note(str(folder), locking.Held("m1", "a", "ok", True, RUN))
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("steps")
+    (folder / "ssh").write_text(SSH % {"folder": folder})
+    (folder / "ssh").chmod(0o755)
+    answers = {"done": DONE, "rolled": {**DONE, "state": "rolled_back", "reason": "it\nwas not proven"}, "liar": {"state": "{{ 1 }}", "changed": "x"},
+               "held": {"held": True, "changed": True, "lock": LOCK, "message": ""},
+               "other": {"held": False, "changed": False, "lock": {**LOCK, "run_id": OTHER, "controller": {"machine_id": "c" * 32, "pid": 42}}, "message": "x"}}
+    for name, answer in answers.items():
+        (folder / f"answer.h-{name}").write_text(json.dumps(answer))
+    hosts = {name: {"ansible_host": f"h-{name}", "ansible_connection": "ssh", "ansible_ssh_executable": str(folder / "ssh")} for name in [*answers, "lost"]}
+    (folder / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts}}))
+    (folder / "lock").mkdir()
+    for case in {one["case"]: None for one in CASES}:
+        host = "lost" if case == "lost" else "liar" if case == "liar" else "done"
+        if case != "none":
+            _plan(folder / case, {"01-x": host, "02-x": "rolled", "03-x": "done", "04-x": "done"})
+    (folder / "begun" / "step.begun").write_text("00-x\n")
+    (folder / "cut" / "steps.jsonl").write_text('{"id": "00-x", "sta')
+    (folder / "play.yml").write_text(PLAY)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    environment.update(HOME=str(folder), ANSIBLE_LOCAL_TEMP=str(folder / "tmp"), ANSIBLE_PIPELINING="1")
+    environment["ANSIBLE_COLLECTIONS_PATH"] = next(path for path in sys.path if Path(path, "ansible_collections", "kubemend").is_dir())
+    command = [sys.executable, "-m", "ansible", "playbook", "-i", str(folder / "inventory.json"), str(folder / "play.yml"), "-e",
+               json.dumps({"folder": str(folder), "cases": CASES})]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    check = subprocess.run([*command, "--check"], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    return {**json.loads((folder / "results.json").read_text()), "folder": folder, "output": done.stdout + done.stderr, "check": check.stdout}
+
+
+EXPECTED = [
+    ("done", ""), ("refused", "done already"), ("rolled_back", "it was not proven"), ("refused", "before it is refused"),
+    ("failed", "the node may still be finishing it"), ("refused", "before it is failed"), ("failed", "names no state"),
+    ("refused", "no control-plane node was asked"),
+    ("refused", "for rolled, not for done"), ("refused", "00-x was begun before it and never ended"), ("refused", "risk 2 needs consent"),
+    ("refused", "cannot be read"), ("refused", "cannot be read"), ("refused", "has no step 09-x"),
+]
+
+
+@pytest.mark.parametrize("index", range(len(CASES)))
+def test_what_becomes_of_a_step(ran: dict[str, Any], index: int) -> None:
+    state, reason = EXPECTED[index]
+    if CASES[index] == {"case": "good", "host": "rolled", "id": "02-x"}:
+        state, reason = "refused", "before it is refused"  # the second attempt at 01-x was not done
+    found = ran["applied"][index]
+    assert (found["state"], bool(found.get("failed"))) == (state, state != "done") and reason in found["reason"], found
+    assert found["id"] == CASES[index].get("id", "01-x") and set(found) <= {
+        "changed", "host", "id", "state", "reason", "failed", "msg", "item", "ansible_loop_var", "_ansible_no_log", "_ansible_item_label",
+        "_ansible_delegated_vars", "_ansible_ignore_errors", "_ansible_item_result", "invocation", "exception"}
+
+
+def test_every_step_leaves_a_line(ran: dict[str, Any]) -> None:
+    lines = [json.loads(line) for line in (ran["folder"] / "good" / "steps.jsonl").read_text().splitlines()]
+    assert [line["state"] for line in lines] == ["done", "refused", "refused", "refused"]
+    assert lines[0]["seen"] == {"pid": 7, "elect": True} and lines[0]["journal"] == "r/001-x" and lines[0]["seconds"] == 3.5
+    assert (ran["folder"] / "good" / "steps.jsonl").stat().st_mode & 0o777 == 0o600
+    assert not list(ran["folder"].glob("good/step.begun"))
+
+
+def test_what_travels(ran: dict[str, Any]) -> None:
+    sent = (ran["folder"] / "sent.h-done").read_bytes().split(b"\n", 3)[1].decode("ascii")
+    assert RUN in sent and "'component': 'kube-scheduler'" in sent and "'seconds': 1643" in sent  # 900 and what the step may take
+    assert sent.count("'id': '01-x'") >= 1 and (ran["folder"] / "sent.h-done").read_bytes().count(b"_mark, _entry") == 1
+
+
+def test_locks(ran: dict[str, Any]) -> None:
+    found = {one["host"]: one for one in ran["locks"]["results"]}
+    assert {name: (one["held"], one["by"], one["status"]) for name, one in found.items()} == {
+        "held": (True, RUN, "ok"), "other": (False, OTHER, "ok"), "lost": (False, None, "unreachable")}
+    assert ran["decided"]["failed"] and ran["decided"]["exit_reason"] == "locked"
+    assert ran["decided"]["msg"].startswith(f"run {OTHER} holds the cluster (other; controller {'c' * 32}, process 42; for 60 s more)")
+    assert {one.host for one in locking.noted(str(ran["folder"] / "lock"))} == {"held", "other", "lost"}
+
+
+def test_check_mode_does_nothing(ran: dict[str, Any]) -> None:
+    assert "skipping: [localhost" in ran["check"]
+    assert (ran["folder"] / "sent.h-done").read_bytes().count(b"_mark, _entry") == 1
+    assert evidence.file_name("m1") == "m1.json"

@@ -1,0 +1,137 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""diagnose, through replay.yml: reports on disk, what is printed, exit codes, and no evidence in the result."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+
+
+@pytest.fixture
+def replay(operator):
+    operator.record("evidence", "m1", reason="secret\x1b[31m words of a node")
+
+    def run(*args, evidence="evidence", **more):
+        return operator.run("replay", "-e", json.dumps({"kubemend_evidence": evidence}), *args, inventory=None, **more)
+
+    return run
+
+
+def test_reports_are_written_for_their_owner_only_and_printed(replay, operator):
+    done = replay()
+    assert done.rc == 0, done.output
+    folder = operator.folder / "report"
+    for name in ("report.json", "report.txt"):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+    assert {path.name for path in folder.iterdir()} == {"report.json", "report.txt"}
+    text = (folder / "report.txt").read_text(encoding="utf-8")
+    last = f"kubemend: 1 hosts, 0 critical, 1 warning, {done.report()['summary']['unknown']} unknown; report: {folder}"
+    assert text.endswith(f"\n{last}\n") and last in done.stdout
+    assert "KM901 m1" in text and "KM901 m1" in done.stdout
+    report = done.report()
+    assert (report["mode"], report["exit_code"], report["exit_reason"]) == ("replay", 0, "ok")
+    assert report["hosts"][0]["reason"] == "secret\x1b[31m words of a node"
+    assert "\x1b" not in done.stdout + text
+
+
+def test_the_result_holds_codes_and_paths_but_no_evidence(replay):
+    done = replay("-vvv", env={"ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.minimal"})
+    assert done.rc == 0, done.output
+    result = done.stdout[done.stdout.index("kubemend: 1 hosts"):]
+    assert '"KM901"' in result and '"exit_reason": "ok"' in result
+    assert "words of a node" not in result
+
+
+@pytest.mark.parametrize("level, code", [("critical", 0), ("warning", 2)])
+def test_the_threshold_decides_the_exit_code(replay, level, code):
+    done = replay("-e", f"kubemend_fail_on={level}")
+    assert done.rc == code, done.output
+    assert done.report()["exit_code"] == code
+    assert done.report()["exit_reason"] == ("threshold" if code else "ok")
+    if code:
+        assert f"kubemend_fail_on={level} is reached: kubemend: 1 hosts, 0 critical, 1 warning" in done.words
+    assert "kubemend: 1 hosts" in done.stdout
+
+
+@pytest.mark.parametrize("callback", ["minimal", "oneline"])
+def test_any_callback_shows_the_same_report(replay, operator, callback):
+    done = replay(env={"ANSIBLE_STDOUT_CALLBACK": f"ansible.builtin.{callback}"})
+    assert done.rc == 0, done.output
+    text = (operator.folder / "report" / "report.txt").read_text(encoding="utf-8")
+    assert text in done.stdout
+
+
+JSON_CALLBACK = r"""
+DOCUMENTATION = "name: own_json\ntype: stdout\nshort_description: x\ndescription: x"
+from ansible.plugins.callback import CallbackBase
+class CallbackModule(CallbackBase):
+    CALLBACK_VERSION, CALLBACK_TYPE, CALLBACK_NAME = 2.0, "stdout", "own_json"
+    def v2_playbook_on_stats(self, stats):
+        self._display.display('{"done": true}')
+"""
+
+
+def test_a_callback_that_writes_json_keeps_stdout_for_itself(replay, operator):
+    operator.write("callbacks/own_json.py", JSON_CALLBACK)
+    done = replay(env={"ANSIBLE_STDOUT_CALLBACK": "own_json", "ANSIBLE_CALLBACK_PLUGINS": str(operator.folder / "callbacks")})
+    assert done.rc == 0, done.output
+    assert json.loads(done.stdout) == {"done": True}
+    assert "KM901 m1" in done.stderr
+
+
+def test_without_terminal_among_the_formats_nothing_is_printed(replay, operator):
+    done = replay("-e", "kubemend_report_formats=json")
+    assert done.rc == 0, done.output
+    assert "KM901 m1" not in done.stdout
+    assert (operator.folder / "report" / "report.json").exists()
+
+
+def test_check_mode_and_diff_judge_the_same(replay):
+    plain = replay().report()
+    checked = replay("--check", "--diff")
+    assert checked.rc == 0, checked.output
+    for name in ("verdicts", "findings", "summary"):
+        assert checked.report()[name] == plain[name]
+
+
+def test_colour_only_where_it_is_wanted(replay, operator):
+    done = replay(env={"ANSIBLE_NOCOLOR": "0", "ANSIBLE_FORCE_COLOR": "1"})
+    assert "\x1b[" in done.stdout and "\x1b[31m words" not in done.stdout
+    assert "\x1b" not in (operator.folder / "report" / "report.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("evidence, sentence", [
+    ("empty", "empty"), ("broken", "m1.json"), ("other", "m1.json"), (["evidence", "nowhere"], "nowhere"),
+])
+def test_evidence_that_cannot_be_read_is_an_input_error_that_names_it(replay, operator, evidence, sentence):
+    (operator.folder / "empty").mkdir()
+    operator.write("broken/m1.json", "{")
+    operator.write("other/m1.json", '{"some": "thing"}')
+    done = replay(evidence=evidence)
+    assert done.rc == 2, done.output
+    assert sentence in done.output and "Traceback" not in done.output
+    assert not (operator.folder / "report" / "report.json").exists()
+
+
+def test_replay_needs_evidence(operator):
+    done = operator.run("replay", inventory=None)
+    assert done.rc == 2, done.output
+    assert "kubemend_evidence is not set; replay needs the path of a folder of evidence." in done.words
+
+
+def test_folders_of_several_controllers_are_merged(replay, operator):
+    operator.record("more", "m2")
+    done = replay(evidence=["evidence", str(operator.folder / "more")])
+    assert done.rc == 0, done.output
+    assert [item["host"] for item in done.report()["hosts"]] == ["m1", "m2"]
+
+
+def test_the_folder_of_a_report_can_be_replayed_into_itself(replay, operator):
+    operator.record("report/evidence", "m1")
+    done = replay(evidence="report")
+    assert done.rc == 0, done.output
+    assert (operator.folder / "report" / "evidence" / "m1.json").exists()

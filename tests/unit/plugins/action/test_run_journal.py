@@ -1,0 +1,173 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""run_journal: bad input is one sentence and exit 2 before any host is touched; folders and stubs."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+
+import pytest
+
+PLAY = """
+- hosts: "{{ 'all' if groups['all'] else 'localhost' }}"
+  gather_facts: false
+  strategy: ansible.builtin.linear
+  tasks:
+    - kubemend.remediation.run_journal:
+      run_once: true
+      register: run
+    - ansible.builtin.copy:
+        content: "{{ run | to_json }}"
+        dest: "{{ lookup('env', 'RESULT') }}"
+      delegate_to: localhost
+      run_once: true
+"""
+
+
+@pytest.fixture
+def journal(operator):
+    """Runs the action alone; gives the finished run and, when it went well, the action's result."""
+    operator.write("play.yml", PLAY)
+
+    def run(*args, **more):
+        path = operator.folder / "result.json"
+        done = operator.run(str(operator.folder / "play.yml"), *args, env={"RESULT": str(path)}, **more)
+        return done, json.loads(path.read_text()) if path.exists() else None
+
+    return run
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_folders_stubs_and_result(journal, operator):
+    stale = operator.write("report/evidence/gone.json", "{}")
+    kept = operator.write("report/evidence/notes.txt", "mine")
+    done, result = journal("--limit", "w1,b1")
+    assert done.rc == 0, done.output
+    assert re.fullmatch(r"\d{8}T\d{6}Z-[0-9a-f]{6}", result["run_id"])
+    assert result["report_dir"] == str(operator.folder / "report")
+    assert result["control_plane_hosts"] == ["m1", "m2"]
+    assert result["pattern"] == "kube_control_plane:kube_node"
+    assert result["groups"] == {"m1": ["control_plane"], "m2": ["control_plane"], "w1": ["node"]}
+    assert result["changed"] is False
+    evidence = operator.folder / "report" / "evidence"
+    assert result["evidence_dir"] == str(evidence) and mode(evidence) == 0o700
+    assert not stale.exists() and kept.exists()
+    assert sorted(path.name for path in evidence.glob("*.json")) == ["m1.json", "m2.json"]
+    stub = json.loads((evidence / "m1.json").read_text())
+    assert (stub["host"], stub["status"], stub["groups"]) == ("m1", "not_asked", ["control_plane"])
+    assert stub["collectors"] == {} and mode(evidence / "m1.json") == 0o600
+
+
+def test_the_default_folder_is_private_and_named_after_the_run(journal, operator):
+    done, result = journal(report_dir=None)
+    assert done.rc == 0, done.output
+    runs = operator.folder / "home" / ".kubemend" / "runs"
+    assert result["report_dir"] == str(runs / result["run_id"])
+    assert [mode(path) for path in (runs.parent, runs, runs / result["run_id"])] == [0o700] * 3
+
+
+def test_relative_folders_are_relative_to_where_ansible_was_started(journal, operator):
+    operator.cwd = operator.folder / "home"
+    done, result = journal("-e", "kubemend_report_dir=sub/here", report_dir=None)
+    assert done.rc == 0, done.output
+    assert result["report_dir"] == str(operator.folder / "home" / "sub" / "here")
+
+
+def test_without_the_groups_all_hosts_count(journal, operator):
+    operator.write("flat.ini", "m1\nm2\n")
+    done, result = journal(inventory="flat.ini")
+    assert done.rc == 0, done.output
+    assert result["pattern"] == "all"
+    assert result["control_plane_hosts"] == ["m1", "m2"]
+    assert result["groups"] == {"m1": [], "m2": []}
+
+
+def test_groups_named_in_the_inventory_are_used(journal, operator):
+    operator.write("own.ini", "[masters]\nm1\n[workers]\nw1\n[db]\nd1\n[all:vars]\n"
+                   "kubemend_control_plane_group=masters\nkubemend_node_group=workers\n")
+    done, result = journal(inventory="own.ini")
+    assert done.rc == 0, done.output
+    assert result["pattern"] == "masters:workers"
+    assert result["groups"] == {"m1": ["control_plane"], "w1": ["node"]}
+
+
+def test_kubemend_hosts_narrows_and_the_rest_is_expected_all_the_same(journal):
+    done, result = journal("-e", "kubemend_hosts=m*")
+    assert done.rc == 0, done.output
+    assert (result["pattern"], list(result["groups"])) == ("m*", ["m1", "m2", "w1"])
+
+
+@pytest.mark.parametrize("args, sentence", [
+    (["-e", "kubemend_fail_an=critical"],
+     "kubemend_fail_an is not a variable of kubemend; the nearest one is kubemend_fail_on."),
+    (["-e", "kubemend_fail_on=error"],
+     "kubemend_fail_on is 'error'; it must be one of never, unknown, warning, critical."),
+    (["-e", "kubemend_faults=KM999"], "kubemend_faults names KM999, which this version does not judge"),
+    (["-e", "kubemend_hosts=nobody"], "There is no host to ask: nobody names no host of the inventory."),
+    (["--limit", "b1"], "There is no host to ask: --limit leaves none of the 3 hosts of kube_control_plane:kube_node."),
+    (["-e", "kubemend_timeout={{ nothing }}"], "kubemend_timeout cannot be evaluated"),
+])
+def test_bad_input_is_one_sentence_and_exit_2(journal, operator, args, sentence):
+    done, result = journal(*args)
+    assert done.rc == 2, done.output
+    assert sentence in done.words
+    assert result is None and "Traceback" not in done.output
+    assert not (operator.folder / "report").exists()
+
+
+@pytest.mark.parametrize("text, sentence", [
+    ("[all:vars]\nkubemend_becom=1\n", "kubemend_becom (host m1) is not a variable of kubemend; the nearest one is kubemend_become."),
+    ("[kube_node:vars]\nkubemend_timeout=soon\n",
+     "kubemend_timeout (host w1) is 'soon'; it must be a whole number from 1 to 3600."),
+    ("[kube_node:vars]\nkubemend_fail_on=critical\n", "kubemend_fail_on differs between m1 and w1"),
+])
+def test_the_inventorys_variables_are_checked_for_every_host(journal, operator, text, sentence):
+    operator.write("vars.ini", (operator.folder / "inventory.ini").read_text() + text)
+    done, result = journal(inventory="vars.ini")
+    assert done.rc == 2, done.output
+    assert sentence.replace(" (host m1)", "") in done.words.replace(" (host m1)", "")
+    assert result is None
+
+
+def test_variables_of_hosts_outside_the_run_do_not_matter(journal, operator):
+    operator.write("vars.ini", (operator.folder / "inventory.ini").read_text() + "[other:vars]\nkubemend_x=1\n")
+    assert journal(inventory="vars.ini")[0].rc == 0
+
+
+def test_hosts_may_differ_where_it_concerns_each_alone(journal, operator):
+    operator.write("vars.ini", (operator.folder / "inventory.ini").read_text() + "[kube_node:vars]\nkubemend_become=false\n")
+    assert journal(inventory="vars.ini")[0].rc == 0
+
+
+def test_an_extra_variable_wins_over_what_hosts_disagree_about(journal, operator):
+    operator.write("vars.ini", (operator.folder / "inventory.ini").read_text() + "[kube_node:vars]\nkubemend_fail_on=critical\n")
+    done, result = journal("-e", "kubemend_fail_on=warning", inventory="vars.ini")
+    assert done.rc == 0, done.output
+    assert result["settings"]["fail_on"] == "warning"
+
+
+def test_an_inventory_without_hosts_is_an_error(journal, operator):
+    operator.write("empty.ini", "[kube_node]\n")
+    done = journal(inventory="empty.ini")[0]
+    assert done.rc == 2, done.output
+    assert "The inventory has no hosts; name one with -i." in done.words
+
+
+def test_a_folder_that_cannot_be_made_is_named(journal, operator):
+    blocked = operator.write("file", "")
+    done = journal("-e", f"kubemend_report_dir={blocked}/sub", report_dir=None)[0]
+    assert done.rc == 2, done.output
+    assert f"{blocked} is needed as a folder but is a file." in done.output.replace("\n", " ").replace("  ", " ")
+
+
+def test_check_mode_does_the_same(journal, operator):
+    done, result = journal("--check", "--diff")
+    assert done.rc == 0, done.output
+    assert result is None  # of the copy that records it; the folder is made all the same
+    assert (operator.folder / "report" / "evidence").is_dir()

@@ -1,0 +1,91 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kubelet: unit, argv, static pod path and configuration from captures and small trees."""
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubeconfig, kubelet, unit
+
+
+def test_unit_of_a_real_node(capture):
+    blocks = unit.parse(capture("systemctl-show.txt"))
+    found, missing = [unit.unit(block) for block in blocks]
+    assert missing is None
+    assert found["name"] == "kubelet.service" and found["active_state"] == "active" and found["unit_file_state"] == "enabled"
+    assert found["need_daemon_reload"] is False and found["main_pid"] > 1
+    assert found["drop_in_paths"] == ["/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"]
+
+
+def test_command_line_of_a_stopped_kubelet(capture):
+    """systemd's own view of the unit, with the environment files of the node."""
+    block = unit.parse(capture("systemctl-show.txt"))[0]
+    files = {"/var/lib/kubelet/kubeadm-flags.env": capture("kubeadm-flags.env"), "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=--v=4 --x='a b'\n"}
+    argv = unit.command_line(block, files.get)
+    assert argv[:4] == ["/usr/bin/kubelet", "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf", "--kubeconfig=/etc/kubernetes/kubelet.conf",
+                        "--config=/var/lib/kubelet/config.yaml"]
+    assert argv[-2:] == ["--v=4", "--x=a b"] and not any("$" in item for item in argv)
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("A=1\nB='x y'\n# C=1\n;D=1\nE=\"q\"\n", {"A": "1", "B": "x y", "E": "q"}), ("A=1 \\\n2\n", {"A": "1 2"}), ("broken\n=x\n", {}),
+    ("A=--x='a b' --y=\"c\"\n", {"A": "--x='a b' --y=\"c\""}),
+])
+def test_environment_file(text, expected):
+    assert unit.environment_file(text) == expected
+
+
+def test_braces_are_one_word_and_dollars_are_kept():
+    block = {"ExecStart": ["{ path=/k ; argv[]=/k ${A} $A x$$y ${NO} ; ignore_errors=no }"], "Environment": ['"A=b c"']}
+    assert unit.command_line(block, lambda path: None) == ["/k", "b c", "b", "c", "x$y", ""]
+    assert unit.command_line({}, None) == []
+
+
+CONFIG = "staticPodPath: /etc/kubernetes/manifests\n"
+
+
+@pytest.mark.parametrize("flag, texts, expected", [
+    ("/flag", [CONFIG], ("/flag", "argv")), ("rel", [CONFIG], ("/cwd/rel", "argv")),
+    (None, [CONFIG], ("/etc/kubernetes/manifests", "config")), (None, [CONFIG, "staticPodPath: /dropin\n"], ("/dropin", "config")),
+    (None, ['"staticPodPath": "m"\n'], ("/conf/m", "config")), (None, ["'staticPodPath' : /q # why\n"], ("/q", "config")),
+    (None, ['{"kind": "K", "staticPodPath": "/j"}'], ("/j", "config")), (None, ['staticPodPath: ""\n'], (None, None)),
+    (None, ["nested:\n  staticPodPath: /no\n"], (None, None)), (None, [""], (None, None)), (None, ["{broken"], (None, None)),
+])
+def test_static_pod_path(flag, texts, expected):
+    assert kubelet.static_pods(flag, "/cwd", "/conf/config.yaml", texts) == expected
+
+
+def test_static_pod_path_of_a_real_node(capture):
+    assert kubeconfig.top(capture("kubelet-config.yaml"), "staticPodPath") == "/etc/kubernetes/manifests"
+
+
+@pytest.mark.parametrize("text, key, expected", [
+    ("users:\n- name: a\n  user:\n    client-certificate: /a.pem\n", "client-certificate", "/a.pem"),
+    ("user:\n    client-certificate-data: QUJD\n", "client-certificate", None),
+    ('{"user":{"client-certificate":"/a b.pem"}}', "client-certificate", "/a b.pem"),
+    ("users: [{user: {client-certificate: /a.pem, x: y}}]", "client-certificate", "/a.pem"), ("- client-certificate: '/q'\n", "client-certificate", "/q"),
+    ("certificate-authority: ca.crt\n", "certificate-authority", "ca.crt"), ("", "x", None),
+])
+def test_scalar_anywhere(text, key, expected):
+    assert kubeconfig.anywhere(text, key) == expected
+
+
+def test_dropins_in_the_kubelets_order(tmp_path):
+    for name in ("20.conf", "10.conf", "15.yaml", "sub/05.conf"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert kubelet.dropin_paths(str(tmp_path)) == [str(tmp_path / name) for name in ("10.conf", "20.conf", "sub/05.conf")]
+
+
+def test_configuration_from_argv(tmp_path, monkeypatch):
+    monkeypatch.setattr(kubelet, "_healthz", lambda argv, texts: None)
+    (tmp_path / "config.yaml").write_text("staticPodPath: manifests\n")
+    (tmp_path / "kubelet.conf").write_text("users:\n- user:\n    client-certificate: c.pem\nclusters:\n- cluster: {certificate-authority: ca.crt}\n")
+    key, certificate = (
+        "-----BEGIN %s-----\n%s\n-----END %s-----\n" % (kind, text, kind) for kind, text in (("EC PRIVATE KEY", "SECRET"), ("CERTIFICATE", "QUJD")))
+    (tmp_path / "c.pem").write_text(key + certificate)
+    found = kubelet._configuration(["kubelet", "--config=config.yaml", "--kubeconfig", str(tmp_path / "kubelet.conf")], str(tmp_path))
+    assert found["static_pod_path"] == str(tmp_path / "manifests")
+    assert found["client_certificate"]["pem"] == certificate
+    assert found["ca"] == {"path": str(tmp_path / "ca.crt"), "pem": None, "error": "missing"}
+    assert "SECRET" not in repr(found)

@@ -1,0 +1,222 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The client against a server that refuses, hurries, drips, lies and never ends."""
+
+import json
+import socket
+import threading
+import time
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.module_utils import api
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Client, Deadline
+
+
+def answer(code, body=b"{}", **headers):
+    """One HTTP answer as bytes."""
+    if not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+    headers = {"Content-Length": len(body), **{key.replace("_", "-"): value for key, value in headers.items()}}
+    lines = [f"HTTP/1.1 {code} X"] + [f"{key}: {value}" for key, value in headers.items() if value is not None]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """serve(script...) → (client, seen paths): the script's n-th entry answers the n-th request; callables write themselves."""
+    listeners = []
+
+    def start(*script, seconds=5, max_body=api.MAX_BODY):
+        path, seen, queue = str(tmp_path / "s"), [], list(script)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen(5)
+        listeners.append(listener)
+
+        def loop():
+            while True:
+                try:
+                    peer, _address = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=talk, args=(peer,), daemon=True).start()
+
+        def talk(peer):
+            with peer, peer.makefile("rb") as reader:
+                while True:
+                    request = reader.readline()
+                    while request and reader.readline().strip():
+                        pass
+                    if not request:
+                        return
+                    seen.append(request.decode().split()[1])
+                    step = queue.pop(0)
+                    try:
+                        if callable(step):
+                            step(peer)
+                            return
+                        peer.sendall(step)
+                    except OSError:
+                        return
+
+        threading.Thread(target=loop, daemon=True).start()
+        return Client(path, Deadline(seconds), max_body), seen
+
+    yield start
+    for listener in listeners:
+        listener.close()
+
+
+def drip(piece, pause=0.05):
+    def write(peer):
+        while True:
+            peer.sendall(piece)
+            time.sleep(pause)
+    return write
+
+
+def status_of(error):
+    return error.value.status, error.value.code
+
+
+def test_an_object_arrives_parsed_over_one_connection(serve):
+    client, seen = serve(answer(200, {"a": 1}), answer(200, {"a": 2}))
+    assert client.get("/x", {"limit": 1, "continue": "a b"}) == {"a": 1}
+    assert client.get("/y") == {"a": 2}
+    assert seen == ["/x?limit=1&continue=a+b", "/y"]
+
+
+def test_429_waits_as_long_as_it_was_told(serve):
+    client, seen = serve(answer(429, Retry_After="1"), answer(200, {"ok": True}))
+    begun = time.monotonic()
+    assert client.get("/x") == {"ok": True}
+    assert 1 <= time.monotonic() - begun < 2 and len(seen) == 2
+
+
+def test_429_beyond_the_time_limit_fails_at_once_and_says_so(serve):
+    client, _seen = serve(answer(429, Retry_After="60"))
+    begun = time.monotonic()
+    with pytest.raises(ApiError, match="try again after 60 s") as error:
+        client.get("/x")
+    assert status_of(error) == ("error", 429) and error.value.retry_after == "60" and time.monotonic() - begun < 1
+
+
+def test_429_for_ever_ends(serve):
+    client, seen = serve(*[answer(429, {"kind": "Status", "message": "busy"}, Retry_After="0")] * 9)
+    with pytest.raises(ApiError, match="busy"):
+        client.get("/x")
+    assert len(seen) == api.MAX_TRIES
+
+
+def test_a_budget_without_retry_after_keeps_its_causes(serve):
+    body = {"kind": "Status", "message": "Cannot evict pod", "details": {"causes": [{"message": "needs 2 healthy pods"}]}}
+    client, _seen = serve(answer(429, body))
+    with pytest.raises(ApiError) as error:
+        client.get("/x")
+    assert error.value.body["details"]["causes"][0]["message"] == "needs 2 healthy pods"
+
+
+@pytest.mark.parametrize(("code", "status"), [(401, "denied"), (403, "denied"), (404, "absent"), (504, "timeout"), (500, "error"), (409, "error")])
+def test_refusals_have_an_evidence_status(serve, code, status):
+    client, _seen = serve(answer(code, {"kind": "Status", "message": "no \x1b[31mway"}))
+    with pytest.raises(ApiError, match=r"HTTP \d+ no \[31mway") as error:
+        client.get("/x")
+    assert status_of(error) == (status, code)
+
+
+def test_an_error_of_the_proxy_itself_is_no_answer_of_the_api(serve):
+    client, _seen = serve(answer(500, b"dial tcp 10.0.0.1:6443: connect: connection refused\n"))
+    with pytest.raises(ApiError, match="connection refused") as error:
+        client.get("/x")
+    assert status_of(error) == ("error", None)
+
+
+@pytest.mark.parametrize("body", [b'{"a": ', b"<html>", b"[1]", b"", b"\xff\xfe"])
+def test_what_is_no_json_object_is_an_error(serve, body):
+    client, _seen = serve(answer(200, body))
+    with pytest.raises(ApiError, match="no JSON object"):
+        client.get("/x")
+
+
+def test_a_body_that_ends_early_is_read_again_once(serve):
+    def short(peer):
+        peer.sendall(answer(200, b'{"a"', Content_Length="400"))
+
+    client, _seen = serve(short, answer(200, {"a": 1}))
+    assert client.get("/x") == {"a": 1}
+
+
+def test_a_body_that_always_ends_early_is_an_error(serve):
+    def short(peer):
+        peer.sendall(answer(200, b'{"a"', Content_Length="400"))
+
+    client, seen = serve(short, short, short)
+    with pytest.raises(ApiError, match="IncompleteRead"):
+        client.get("/x")
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("start", [b"", answer(200, b"{", Content_Length="400"), b"HTTP/1.1 200 OK\r\n"])
+def test_slow_bytes_end_at_the_time_limit(serve, start):
+    def write(peer):
+        peer.sendall(start)
+        drip(b"A" if start else b"")(peer)
+
+    client, _seen = serve(write, seconds=0.6)
+    begun = time.monotonic()
+    with pytest.raises(ApiError) as error:
+        client.get("/x")
+    assert error.value.status == "timeout" and time.monotonic() - begun < 1.5
+
+
+def test_an_endless_body_is_cut_off(serve):
+    def write(peer):
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+        drip(b"x" * 65536, 0)(peer)
+
+    client, _seen = serve(write, max_body=1 << 20)
+    with pytest.raises(ApiError, match="more than 1048576 bytes") as error:
+        client.get("/x")
+    assert error.value.status == "error"
+
+
+def test_a_server_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(ApiError, match="No such file"):
+        Client(str(tmp_path / "none"), Deadline(1)).get("/x")
+
+
+def page(*names, token=None):
+    return answer(200, {"metadata": {"continue": token or ""}, "items": [{"name": name} for name in names]})
+
+
+def test_lists_are_read_page_by_page(serve):
+    client, seen = serve(page("a", "b", token="t/1"), page("c"))
+    assert [item["name"] for item in client.items("/x", {"labelSelector": "job-name"})] == ["a", "b", "c"]
+    assert seen == ["/x?labelSelector=job-name&limit=500", "/x?labelSelector=job-name&limit=500&continue=t%2F1"]
+
+
+def test_a_list_that_expired_begins_again(serve):
+    gone = answer(410, {"kind": "Status", "message": "expired"})
+    client, seen = serve(page("a", token="t"), gone, page("a", token="u"), page("b"))
+    assert [item["name"] for item in client.items("/x")] == ["a", "a", "b"]
+    assert "continue" not in seen[2]
+
+
+def test_a_list_that_always_expires_ends(serve):
+    gone = answer(410, {"kind": "Status", "message": "expired"})
+    client, _seen = serve(*[page("a", token="t"), gone] * 4)
+    with pytest.raises(ApiError, match="expired") as error:
+        list(client.items("/x"))
+    assert error.value.code == 410
+
+
+@pytest.mark.parametrize("items", [None, [], [None, 3, "x"]])
+def test_lists_of_nothing(serve, items):
+    client, _seen = serve(answer(200, {"items": items}))
+    assert list(client.items("/x")) == []
+
+
+def test_one_line_is_printable_and_bounded():
+    assert api.one_line("a\n\x1b[1mb\t c") == "a [1mb c"
+    assert len(api.one_line("x" * 999)) == 300

@@ -1,0 +1,139 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evidence written by hand, for what no recorded cluster shows: three masters and a worker, healthy unless changed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+CA = "-----BEGIN CERTIFICATE-----\nMIIBkubemendCA\n-----END CERTIFICATE-----\n"
+KEY = "c0ffee" + "0" * 58
+CLOCK = 1_800_000_000.0
+PORTS = {"kube-scheduler": 10259, "kube-controller-manager": 10257}
+
+
+def manifest_text(component: str, *arguments: str, version: str = "v1.30.1") -> str:
+    lines = "".join(f"    - {argument}\n" for argument in arguments)
+    return (f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {component}\n  namespace: kube-system\nspec:\n"
+            f"  containers:\n  - command:\n    - {component}\n{lines}    image: registry/{component}:{version}\n"
+            f"    name: {component}\n")
+
+
+def file_record(name: str, text: str | None, mtime: float = CLOCK - 86400, **more: Any) -> dict[str, Any]:
+    return {"path": f"/etc/kubernetes/manifests/{name}", "name": name, "kind": "file", "link": None,
+            "size": len(text or ""), "mode": "0600", "uid": 0, "gid": 0, "mtime": mtime, "sha256": "0" * 64,
+            "text": text, "masked": [], "truncated": False, "binary": False, "error": None, **more}
+
+
+def process(component: str, pid: int, *arguments: str, **more: Any) -> dict[str, Any]:
+    return {"component": component, "pid": pid, "started_at": CLOCK - 3600, "argv": [component, *arguments],
+            "exe": f"/usr/local/bin/{component}", "pod_uid": "0" * 31 + "a", "static": True, "container_id": "c",
+            "unit": None, "host_network": True, "kubeconfig": {"text": None}, "authority": {"pem": CA}, "config": None,
+            **more}
+
+
+def answer(component: str, pid: int, elect: bool | None, version: str = "v1.30.1") -> dict[str, Any]:
+    told = {} if elect is None else {"leaderElect": elect, "resourceLock": "leases", "resourceName": component,
+                                     "resourceNamespace": "kube-system"}
+    return {"component": component, "pid": pid, "address": "127.0.0.1", "port": PORTS[component],
+            "healthz": {"status": 200, "body": "", "error": None}, "leader_election_check": elect,
+            "configz": {"status": 200, "leader_election": told or None, "error": None},
+            "metrics": {"status": 200, "git_version": version, "leader_election_master_status": None, "error": None},
+            "credential": None}
+
+
+class World:
+    """A cluster whose evidence a test changes before it judges it."""
+
+    def __init__(self, masters: int = 3) -> None:
+        self.documents = {f"m{n}": self._master(n, f"10.0.0.{n}") for n in range(1, masters + 1)}
+        self.documents["w1"] = self._host("w1", "10.0.0.100", ["node"])
+        self.api = self._api(masters)
+
+    def _host(self, name: str, ip: str, groups: list[str]) -> dict[str, Any]:
+        kubelet = {"process": {"pid": 1, "argv": ["kubelet"]}, "unit": {"active_state": "active"}, "ca": {"pem": CA},
+                   "kubeconfig": {"text": "clusters: []"}, "healthz": {"status": 200, "body": "ok", "error": None}}
+        collectors = {"system": {"hostname": name, "addresses": [ip, "127.0.0.1"], "clock": CLOCK}, "kubelet": kubelet}
+        return {"schema": "kubemend.evidence/1", "host": name, "node": name, "cluster_key": KEY, "status": "ok",
+                "reason": "", "groups": groups, "collected_at": "2027-01-15T08:00:00Z",
+                "collectors": {**{key: {"status": "ok", "data": value} for key, value in collectors.items()},
+                               **{key: {"status": "absent", "data": None} for key in
+                                  ("manifests", "instances", "component_http", "etcd", "installer")}}}
+
+    def _master(self, number: int, ip: str) -> dict[str, Any]:
+        document = self._host(f"m{number}", ip, ["control_plane"])
+        running = [process(component, 100 + index, "--leader-elect=true") for index, component in enumerate(PORTS)]
+        running.append(process("kube-apiserver", 90, f"--advertise-address={ip}"))
+        members = [{"id": str(n), "name": f"m{n}", "peer_urls": [f"https://10.0.0.{n}:2380"], "client_urls": []}
+                   for n in (1, 2, 3)]
+        found = {
+            "manifests": {"folder": "/etc/kubernetes/manifests", "ignored": [], "is_mount": False,
+                          "files": [file_record(f"{component}.yaml", manifest_text(component, "--leader-elect=true"))
+                                    for component in PORTS]},
+            "instances": {"processes": running, "unreadable": []},
+            "component_http": {"components": [answer(component, 100 + index, True)
+                                              for index, component in enumerate(PORTS)]},
+            "etcd": {"api_server": {"etcd_servers": ["https://127.0.0.1:2379"], "etcd_prefix": "/registry"},
+                     "endpoint": "https://127.0.0.1:2379", "cluster_id": "77", "members": members, "error": None},
+        }
+        document["collectors"].update({key: {"status": "ok", "data": value} for key, value in found.items()})
+        return document
+
+    def _api(self, masters: int) -> dict[str, Any]:
+        lock = [{"kind": "Lease", "namespace": "kube-system", "name": name, "uid": f"uid-{name}", "holder": "m1_x",
+                 "renew_time": "2027-01-15T08:00:00Z", "transitions": 0} for name in PORTS]
+        nodes = [{"name": f"m{n}", "control_plane": True, "addresses": [{"type": "InternalIP", "address": f"10.0.0.{n}"}]}
+                 for n in range(1, masters + 1)]
+        nodes.append({"name": "w1", "control_plane": False, "addresses": []})
+        found = {"server": {"git_version": "v1.30.1", "kube_system_uid": "ks"}, "nodes": {"items": nodes},
+                 "endpoints": {"addresses": [f"10.0.0.{n}:6443" for n in range(1, masters + 1)]},
+                 "locks": {"servers": [{"address": f"10.0.0.{n}:6443", "error": None, "kube_system_uid": "ks",
+                                        "objects": copy.deepcopy(lock)} for n in range(1, masters + 1)]},
+                 "jobs": {"listed": 0, "events_oldest": None, "items": []}}
+        return {"schema": "kubemend.evidence/1", "kind": "cluster", "host": "m1", "cluster_key": KEY, "status": "ok",
+                "reason": "", "collected_at": "2027-01-15T08:00:00Z",
+                "collectors": {**{key: {"status": "ok", "data": value} for key, value in found.items()},
+                               "kubeadm_config": {"status": "absent", "data": None}}}
+
+    def data(self, host: str, collector: str) -> dict[str, Any]:
+        document = self.api if host == "api" else self.documents[host]
+        return document["collectors"][collector]["data"]
+
+    def manifest(self, host: str, component: str, *arguments: str, **more: Any) -> None:
+        files = self.data(host, "manifests")["files"]
+        files[:] = [item for item in files if item["name"] != f"{component}.yaml"]
+        files.append(file_record(f"{component}.yaml", manifest_text(component, *arguments), **more))
+
+    def run(self, host: str, component: str, *arguments: str, elect: bool | None, **more: Any) -> None:
+        pid = 100 + list(PORTS).index(component)
+        running = self.data(host, "instances")["processes"]
+        running[:] = [item for item in running if item["component"] != component]
+        running.append(process(component, pid, *arguments, **more))
+        spoken = self.data(host, "component_http")["components"]
+        spoken[:] = [item for item in spoken if item["component"] != component]
+        spoken.append(answer(component, pid, elect))
+
+    def silence(self, host: str, status: str = "unreachable") -> None:
+        old = self.documents[host]
+        self.documents[host] = {**old, "node": None, "cluster_key": None, "status": status, "reason": "timed out",
+                                "collectors": {}}
+
+    def judge(self, **options: Any):
+        from ansible_collections.kubemend.remediation.plugins.plugin_utils.judge import judge
+
+        api = [self.api] if self.api else []
+        return judge([*copy.deepcopy(list(self.documents.values())), *api], **options)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def single() -> World:
+    return World(masters=1)

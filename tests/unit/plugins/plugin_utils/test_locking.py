@@ -1,0 +1,117 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who holds a cluster: what nodes say, which of it is believed, and what a majority is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import cluster_lock, lock
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import locking
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.locking import Held
+
+RUN, OTHER = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
+MACHINE = "c" * 32
+
+
+def _mine(host: str, cluster: str | None = "a") -> Held:
+    return Held(host, cluster, "ok", True, RUN)
+
+
+def _theirs(host: str, cluster: str | None = "a") -> Held:
+    return Held(host, cluster, "ok", False, OTHER, "held", MACHINE, 42, 77)
+
+
+def _silent(host: str, cluster: str | None = None) -> Held:
+    return Held(host, cluster, "unreachable", reason="timed out")
+
+
+def _full(host: str) -> Held:
+    return Held(host, "a", "ok", reason="no space")
+
+
+@pytest.mark.parametrize("answers, held, said", [
+    ([_mine("m1"), _mine("m2"), _mine("m3")], True, ""), ([_mine("m1"), _mine("m2"), _theirs("m3")], True, ""),
+    ([_mine("m1"), _mine("m2"), _silent("m3")], True, ""), ([_mine("m1")], True, ""),
+    ([_mine("m1"), _theirs("m2"), _theirs("m3")], False, "run %s holds the cluster (m2, m3; controller %s, process 42; for 77 s more)" % (OTHER, MACHINE)),
+    ([_mine("m1"), _theirs("m2"), _silent("m3")], False, f"kubemend_take_lock={OTHER}"),
+    ([_mine("m1"), _theirs("m2")], False, OTHER),
+    ([_mine("m1"), _silent("m2"), _silent("m3")], True, "only 1 of 3 control-plane nodes are locked: m2, m3 cannot be reached"),
+    ([_silent("m1"), _silent("m2")], False, "could not be locked"), ([], False, "no control-plane node was asked"),
+    ([_mine("m1"), _full("m2"), _full("m3")], False, "m2: no space"), ([_mine("m1"), _mine("m2"), _full("m3")], True, ""),
+])
+def test_decision(answers: list[Held], held: bool, said: str) -> None:
+    assert locking.decide(answers, RUN, "a")[0] is held
+    assert said in locking.decide(answers, RUN)[1]
+
+
+def test_each_cluster_for_itself() -> None:
+    answers = [_mine("m1"), _mine("m2"), _theirs("n1", "b"), _theirs("n2", "b"), _mine("n3", "b")]
+    assert locking.decide(answers, RUN, "a") == (True, "")
+    assert locking.decide(answers, RUN, "b")[0] is False
+    # a host of which nothing is known may belong to either
+    assert locking.decide([_mine("m1"), _mine("m2"), _silent("x"), _silent("y")], RUN, "a")[1].startswith("only 2 of 4")
+
+
+def test_answers_are_kept(tmp_path: Path) -> None:
+    for one in (_mine("m1"), _theirs("m2"), _silent("we/ird")):
+        locking.note(str(tmp_path), one)
+    locking.note(str(tmp_path), _theirs("m1"))
+    assert {item.host: item for item in locking.noted(str(tmp_path))} == {"m1": _theirs("m1"), "m2": _theirs("m2"), "we/ird": _silent("we/ird")}
+    (tmp_path / "locks" / "m1.json").write_text("{")
+    assert [item.status for item in locking.noted(str(tmp_path)) if item.host == "m1"] == ["error"]
+
+
+@pytest.mark.parametrize("answer, by, held", [
+    ({"held": True, "lock": {"run_id": RUN}}, RUN, True), ({"held": True, "lock": {"run_id": OTHER}}, OTHER, False),
+    ({"held": True, "lock": None}, None, False),
+    ({"held": "yes", "lock": {"run_id": RUN}}, RUN, False), ({"held": False, "lock": {"run_id": "{{ x }}"}}, None, False), ({"lock": [1]}, None, False),
+])
+def test_a_node_is_not_believed(answer: dict[str, Any], by: str | None, held: bool) -> None:
+    found = locking.said("m1", "a", "ok", "", answer, RUN)
+    assert (found.by, found.held) == (by, held)
+
+
+def test_what_a_node_says_of_the_holder() -> None:
+    owner = {"machine_id": "\x1b[31m", "pid": "1", "boot_id": "x"}
+    answer = {"held": False, "lock": {"run_id": OTHER, "controller": owner, "remaining": 3.5}, "message": "a\nb"}
+    found = locking.said("m1", "a", "ok", "", answer, RUN)
+    assert (found.machine, found.pid, found.remaining, found.reason) == (None, None, 3, "a b")
+
+
+def test_whether_a_controller_is_gone() -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        owner = locking.controller(process.pid)
+        me = locking.controller(os.getpid())
+        assert owner["started"] and not locking.gone(owner, me)
+        assert locking.gone({**owner, "started": owner["started"] + 1}, me)  # another process has its number now
+    finally:
+        process.kill()
+        process.wait()
+    assert locking.gone(owner, me)
+    assert not locking.gone({**owner, "boot_id": "elsewhere", "machine_id": MACHINE}, me)
+    assert not locking.gone({**owner, "boot_id": "elsewhere", "machine_id": None}, {**me, "machine_id": None})
+    assert locking.gone({**owner, "boot_id": "before", "machine_id": MACHINE}, {**me, "machine_id": MACHINE})  # this machine was started anew
+
+
+def test_the_node_s_side(tmp_path: Path) -> None:
+    root = str(tmp_path / "kubemend")
+    params = {"run_id": RUN, "seconds": 60, "state": "acquired", "controller": {"pid": 1}, "root": root}
+    assert cluster_lock.run({**params, "check": True})["lock"] is None and not os.path.exists(root)
+    assert cluster_lock.run({**params, "state": "renewed"})["held"] is False
+    first = cluster_lock.run(params)
+    assert (first["held"], first["changed"], first["lock"]["run_id"]) == (True, True, RUN)
+    assert cluster_lock.run(params)["changed"] is False
+    refused = cluster_lock.run({**params, "run_id": OTHER})
+    assert (refused["held"], refused["lock"]["run_id"]) == (False, RUN) and RUN in refused["message"]
+    assert cluster_lock.run({**params, "run_id": OTHER, "state": "released"})["changed"] is False
+    assert cluster_lock.run({**params, "run_id": OTHER, "take": RUN})["lock"]["taken_from"] == RUN
+    assert cluster_lock.run({**params, "run_id": OTHER, "state": "released"})["changed"] is True and lock.read(root) is None

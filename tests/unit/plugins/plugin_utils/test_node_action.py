@@ -1,0 +1,130 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The way to a node and back: a stand-in for ssh plays the nodes that there are, in one run of ansible-playbook."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_program
+
+# Plays ssh: the last argument is what the node's shell gets. FAKE_HOST is the host's address.
+SSH = r'''#!/bin/bash
+command="${@: -1}"
+case " $* " in
+  *" silent "*) echo "ssh: connect to host silent port 22: Connection timed out" >&2; exit 255 ;;
+  *" noisy "*) echo "Welcome! KUBEMEND-0000 {}"; echo "quota exceeded" >&2 ;;
+  *" broken "*) echo "/bin/sh: cannot execute" >&2; exit 126 ;;
+  *" bare "*) cat >/dev/null; command() { return 1; }; export -f command; exec /bin/bash -c "${command/#\/bin\/sh//bin/bash}" ;;
+  *" huge "*) cat >/dev/null; exec head -c 80000000 /dev/zero ;;
+  *" liar "*) cat >/dev/null; printf '%s' "$command" | grep -o 'KUBEMEND-[0-9a-f]*' | head -1 | sed 's/$/ {"collectors": "x", "host": "other"/' ;;
+esac
+exec /bin/sh -c "$command"
+'''
+PLAY = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - name: Ask
+      kubemend.remediation.node_evidence_info:
+        evidence_dir: "{{ folder }}/evidence"
+        collectors: [system, installer]
+        groups: [node]
+        timeout: 20
+"""
+REMOTE = {
+    "plain": {}, "noisy": {}, "silent": {}, "broken": {}, "bare": {}, "huge": {}, "liar": {},
+    "named": {"ansible_python_interpreter": "{{ which }}", "which": sys.executable},
+    "discovered": {"ansible_python_interpreter": "auto_silent"},
+    "gone": {"ansible_python_interpreter": "/opt/none/bin/python3"},
+    "plain_module": {"ansible_become": True, "ansible_become_method": "su", "ansible_become_exe": "{{ folder }}/su", "ansible_ssh_transfer_method": "piped",
+                     "ansible_python_interpreter": sys.executable},
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("nodes")
+    (folder / "ssh").write_text(SSH)
+    (folder / "ssh").chmod(0o755)
+    (folder / "su").write_text("#!/bin/bash\nwhile [ \"$1\" != -c ]; do shift; done\nexec /bin/sh -c \"$2\"\n")
+    (folder / "su").chmod(0o755)
+    hosts = {name: {"ansible_host": name.replace("_", "-"), "ansible_connection": "ssh", "ansible_ssh_executable": str(folder / "ssh"), **more}
+             for name, more in REMOTE.items()}
+    hosts["here"] = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    (folder / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": {"folder": str(folder)}}}))
+    (folder / "play.yml").write_text(PLAY)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    environment.update(HOME=str(folder), ANSIBLE_FORKS="6", ANSIBLE_HOST_KEY_CHECKING="0", ANSIBLE_LOCAL_TEMP=str(folder / "tmp"))
+    environment["ANSIBLE_COLLECTIONS_PATH"] = next(path for path in sys.path if Path(path, "ansible_collections", "kubemend").is_dir())
+    done = subprocess.run([sys.executable, "-m", "ansible", "playbook", "-i", str(folder / "inventory.json"), "--check",
+                           str(folder / "play.yml")], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=180)
+    found: dict[str, Any] = {"output": done.stdout + done.stderr, "rc": done.returncode, "folder": folder}
+    for path in (folder / "evidence").glob("*.json"):
+        found[path.stem] = json.loads(path.read_text())
+    return found
+
+
+def test_every_host_is_a_result_and_no_failure(run: dict[str, Any]) -> None:
+    assert run["rc"] == 0, run["output"]
+    assert set(run) >= set(REMOTE) | {"here"}
+
+
+@pytest.mark.parametrize("host", ["plain", "noisy", "named", "discovered", "here", "plain_module"])
+def test_a_node_that_answers(run: dict[str, Any], host: str) -> None:
+    document = run[host]
+    assert (document["status"], document["reason"], document["host"], document["groups"]) == ("ok", "", host, ["node"])
+    assert document["collectors"]["system"]["status"] == "ok" and document["collectors"]["kubelet"]["status"] == "not_asked"
+
+
+@pytest.mark.parametrize("host, status, reason", [
+    ("silent", "unreachable", "Connection timed out"), ("broken", "unreachable", "temporary directory"), ("bare", "error", "no Python 3.6 or newer"),
+    ("gone", "error", "/opt/none/bin/python3"), ("huge", "error", "too large"), ("liar", "error", "no JSON"),
+])
+def test_a_node_that_does_not(run: dict[str, Any], host: str, status: str, reason: str) -> None:
+    document = run[host]
+    assert document["status"] == status and reason in document["reason"] and document["reason"], document
+    assert document["collectors"] == {} and document["host"] == host and "\n" not in document["reason"]
+
+
+def test_the_program_carries_what_it_imports() -> None:
+    sources = node_program._sources("plugins.module_utils.collect.runner", ("plugins.module_utils.collect",))
+    names = {name.removeprefix(node_program.PACKAGE) for name, source in sources.items() if source is not None}
+    assert {"plugins.module_utils.collect.kubelet", "plugins.module_utils.collect.files", "plugins.module_utils.version"} <= names
+    for name, source in sources.items():
+        for node in ast.walk(ast.parse(source or "")):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(node_program.PACKAGE):
+                assert node.module in sources
+                for one in node.names:
+                    path = node_program.COLLECTION.joinpath(*f"{node.module}.{one.name}".removeprefix(node_program.PACKAGE).split("."))
+                    assert not path.with_suffix(".py").is_file() or f"{node.module}.{one.name}" in sources, f"{name} imports {one.name}"
+
+
+def test_what_every_node_imports_is_little() -> None:
+    """Import time is the price of every audit of every node."""
+    program = node_program.build("plugins.module_utils.collect.runner:collect", ("plugins.module_utils.collect",), {"collectors": ["installer"]}, "MARK")
+    program = program.replace(b'sys.stdout.write("\\n" + _mark + " " + _answer() + "\\n")', b'_answer(); sys.stdout.write(" ".join(sorted(sys.modules)))')
+    done = subprocess.run([sys.executable, "-I", "-S", "-"], input=program, capture_output=True, check=True, timeout=30)
+    costly = {"re", "json", "enum", "socket", "ssl", "subprocess", "tempfile", "http", "hashlib", "signal", "typing", "dataclasses"}
+    assert not costly & set(done.stdout.decode().split())
+
+
+def test_parameters_are_data_and_nothing_else() -> None:
+    params = {"kubeconfig": "'\"\n);import os;os.abort()#\u00fc", "timeout": 3}
+    head = node_program.build("plugins.module_utils.version:x", (), params, "MARK").split(b"\nif ")[0].decode("ascii")
+    assert ast.literal_eval(head.split(" = ", 1)[1])[2] == params
+
+
+def test_the_body_is_made_once() -> None:
+    arguments = ("plugins.module_utils.collect.runner:collect", ("plugins.module_utils.collect",))
+    assert node_program.body(*arguments) is node_program.body(*arguments)

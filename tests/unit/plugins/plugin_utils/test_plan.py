@@ -1,0 +1,161 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of each situation: what would be done, in which order, or why not."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, plan, remedies
+
+SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
+
+
+def planned(world, max_risk=0, allow=()):
+    documents = copy.deepcopy(world.documents)
+    result, found = judge.examine([*documents.values(), world.api])
+    return plan.plan(result.findings, found, documents.__getitem__, plan.Consent(max_risk, frozenset(allow)),
+                     remedies.REMEDIES, judge.KEY_DIGITS)
+
+
+def break_election(world, host, *components):
+    for component in components or (SCHEDULER, MANAGER):
+        world.manifest(host, component, "--leader-elect=false")
+        world.run(host, component, "--leader-elect=false", elect=False)
+
+
+def test_nothing_to_do(world):
+    assert planned(world) == ()
+
+
+def test_without_consent_the_plan_says_what_would_cover_it(world):
+    break_election(world, "m2")
+    steps = planned(world)
+    assert [(step.host, step.component, step.allowed) for step in steps] == [("m2", MANAGER, False), ("m2", SCHEDULER, False)]
+    assert all(step.blocked_by == "risk 2 needs -e kubemend_max_risk=2" and plan.only_risk(step) for step in steps)
+    assert "-    - --leader-elect=false\n+    - --leader-elect=true" in steps[0].diff
+
+
+def test_two_masters_in_order_and_the_controller_manager_first(world):
+    break_election(world, "m3")
+    break_election(world, "m2", SCHEDULER)
+    steps = planned(world, max_risk=2)
+    assert [(step.id, step.allowed) for step in steps] == [
+        ("01-m2-kube-scheduler-edit-manifest", True), ("02-m3-kube-controller-manager-edit-manifest", True),
+        ("03-m3-kube-scheduler-edit-manifest", True)]
+    assert steps[0].change["kind"] == "splice" and steps[0].expect["restart"] == "kubelet"
+    assert steps[0].guard["api_servers"] == [f"10.0.0.{n}:6443" for n in (1, 2, 3)]
+
+
+def test_a_dead_kubelet_comes_first(world):
+    break_election(world, "m2", MANAGER)
+    world.data("m2", "kubelet").update(process=None, unit={"active_state": "failed"})
+    steps = [step for step in planned(world, max_risk=2) if step.component == MANAGER]
+    assert not steps[0].allowed and "mend the kubelet of m2 first" in steps[0].blocked_by
+
+
+def test_nothing_is_edited_while_no_api_server_answers(world):
+    break_election(world, "m2", MANAGER)
+    world.api.update(status="error", reason="connection refused", collectors={})
+    assert [step.allowed for step in planned(world, max_risk=3, allow=["api_down"])] == [False]
+
+
+@pytest.mark.parametrize(("marker", "name"), [
+    ("/etc/rancher/rke2", "RKE2"), ("/var/cache/nodeup", "kOps"), ("/etc/machine-config-daemon", "OpenShift"),
+    ("/var/snap/microk8s", "microk8s")])
+def test_files_of_another_tool_are_not_edited(world, marker, name):
+    break_election(world, "m2", MANAGER)
+    world.documents["m2"]["collectors"]["installer"] = {"status": "ok", "data": {"paths": [marker]}}
+    step = planned(world, max_risk=3)[0]
+    assert not step.allowed and step.blocked_by.startswith(f"{name} owns these files")
+
+
+def test_kubespray_is_repaired_and_its_inventory_named(world):
+    break_election(world, "m2", MANAGER)
+    world.documents["m2"]["collectors"]["installer"] = {"status": "ok", "data": {"paths": ["/etc/kubernetes/kubelet.env"]}}
+    step = planned(world, max_risk=2)[0]
+    assert step.allowed and "kube_kubeadm_controller_extra_args" in step.note
+
+
+def test_an_edit_that_is_not_safe_is_refused_with_its_reason(world):
+    break_election(world, "m2", MANAGER)
+    record = next(item for item in world.data("m2", "manifests")["files"] if MANAGER in item["name"])
+    record["text"] = record["text"].replace("  - command:\n", "  - command: &again\n").replace("spec:\n", "spec:\n  x: *again\n")
+    record["text"] = record["text"].replace("spec:\n  x: *again\n", "spec:\n") + "x: *again\n"
+    record["size"] = len(record["text"])
+    step = planned(world, max_risk=2)[0]
+    assert not step.allowed and "line" in step.blocked_by
+
+
+CONFIG = "kind: KubeSchedulerConfiguration\nleaderElection:\n  leaderElect: false   # why\n"
+
+
+def scheduler_with_config(world, **more):
+    record = {"path": "/etc/kubernetes/s.yaml", "host_path": "/etc/kubernetes/s.yaml", "text": CONFIG, "size": len(CONFIG),
+              "sha256": "1" * 64, "masked": [], "mtime": 1.0, **more}
+    world.manifest("m2", SCHEDULER, "--config=/etc/kubernetes/s.yaml")
+    world.run("m2", SCHEDULER, "--config=/etc/kubernetes/s.yaml", elect=False, config=record)
+
+
+def test_configuration_file_is_edited_and_the_scheduler_restarted(world):
+    scheduler_with_config(world)
+    step = planned(world, max_risk=2)[0]
+    assert (step.allowed, step.remedy, step.expect["restart"]) == (True, "edit_config", "signal")
+    assert step.guard["manifest"] == "/etc/kubernetes/manifests/kube-scheduler.yaml"
+    assert "+  leaderElect: true   # why" in step.diff
+
+
+def test_somebody_elses_pending_change_is_not_loaded(world):
+    scheduler_with_config(world, mtime=1_900_000_000.0)
+    assert "pending_changes" in planned(world, max_risk=2)[0].blocked_by
+    assert planned(world, max_risk=2, allow=["pending_changes"])[0].allowed
+
+
+def test_process_only_is_restarted_when_the_kubelet_has_the_right_manifest(world):
+    config = {"path": "/s.yaml", "host_path": "/s.yaml", "text": CONFIG.replace("false", "true"), "mtime": 1.0}
+    world.manifest("m2", SCHEDULER, "--config=/s.yaml")
+    world.run("m2", SCHEDULER, "--config=/s.yaml", elect=False, config=config)
+    step = planned(world, max_risk=2)[0]
+    assert (step.code, step.remedy, step.allowed) == ("KM102", "restart", True)
+
+
+def test_process_only_with_an_older_manifest_is_the_kubelets_affair(world):
+    world.run("m2", SCHEDULER, "--leader-elect=false", elect=False)
+    step = next(step for step in planned(world, max_risk=2) if step.code == "KM102")
+    assert not step.allowed and "kubelet" in step.blocked_by
+
+
+def backup(world, name, *arguments):
+    files = world.data("m2", "manifests")["files"]
+    right = next(item for item in files if item["name"] == f"{SCHEDULER}.yaml")
+    text = right["text"].replace("    - --leader-elect=true\n", "".join(f"    - {item}\n" for item in arguments))
+    files.append({**right, "path": f"/etc/kubernetes/manifests/{name}", "name": name, "text": text, "sha256": "2" * 64})
+
+
+@pytest.mark.parametrize("name", [f"{SCHEDULER}.yaml{end}" for end in (
+    ".bak", "~", ".orig", ".20260102", ".123.2026-01-02@03:04:05~")])
+def test_a_backup_is_moved_out(world, name):
+    backup(world, name, "--leader-elect=true", "--v=9")
+    step = planned(world, max_risk=2)[0]
+    assert (step.remedy, step.allowed, step.change["kind"]) == ("move_out", True, "move_out")
+    assert step.target.endswith(name)
+
+
+def test_of_two_files_that_may_both_be_right_none_is_moved(world):
+    backup(world, "scheduler-2.yaml", "--leader-elect=true", "--v=9")
+    assert not planned(world, max_risk=2)[0].allowed
+    world.data("m2", "manifests")["files"].pop()
+    backup(world, f"{SCHEDULER}.yaml.bak", "--leader-elect=true")   # the running one could be either
+    assert not planned(world, max_risk=2)[0].allowed
+
+
+def test_kubeadm_config_is_risk_1_and_comes_last(world):
+    text = 'apiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\nscheduler:\n  extraArgs:\n    leader-elect: "false"\n'
+    world.api["collectors"]["kubeadm_config"] = {"status": "ok", "data": {"text": text, "resource_version": "7"}}
+    break_election(world, "m2", SCHEDULER)
+    steps = planned(world, max_risk=1)
+    assert [(step.remedy, step.allowed) for step in steps] == [("edit_manifest", False), ("kubeadm_config", False)]
+    assert "kubectl -n kube-system edit configmap kubeadm-config" in steps[1].blocked_by
+    assert '+    leader-elect: "true"' in steps[1].diff and steps[1].change["resource_version"] == "7"

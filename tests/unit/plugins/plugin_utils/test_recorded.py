@@ -1,0 +1,59 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evidence recorded from real clusters, judged again: the verdicts that were checked by hand stand beside it.
+
+tests/fixtures/recorded/<version>-<incident>/ holds evidence as an audit wrote it and expected.json. Recorded with
+`python -m tests.lab.playbook record`; expected.json by a run with KUBEMEND_APPROVE=1, and then read by a person.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge
+
+FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "recorded"
+CASES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) if FOLDER.is_dir() else []
+
+
+def rows(case: str) -> list[list]:
+    """Every verdict that says something, and every finding's place."""
+    result = judge.judge(evidence.stream([str(FOLDER / case / "evidence")]))
+    told = [[item.verdict, item.code, item.host, item.component, sorted({lack.host for lack in item.missing})]
+            for item in result.verdicts]
+    told += [["finding", item.code, item.host, item.component, [proof.path for proof in item.evidence if proof.path]]
+             for item in result.findings]
+    return told + [["not_judged", item.code, None, None, [item.reason]] for item in result.not_judged]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_recorded_evidence_gives_the_verdicts_that_were_checked(case):
+    path = FOLDER / case / "expected.json"
+    found = rows(case)
+    if os.environ.get("KUBEMEND_APPROVE") == "1":
+        path.write_text("[\n" + ",\n".join(json.dumps(row) for row in found) + "\n]\n", encoding="utf-8")
+    assert found == json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_something_was_recorded():
+    assert CASES
+
+
+@pytest.mark.parametrize("code", sorted(judge.CATALOGUE))
+def test_every_fault_was_judged_both_ways_on_real_evidence(code):
+    """A fault's predicate must have said present, clear and unknown of evidence that a real cluster gave."""
+    seen = {row[0] for case in CASES for row in json.loads((FOLDER / case / "expected.json").read_text()) if row[1] == code}
+    missing = {"present", "clear", "unknown"} - seen
+    excused = WITHOUT_RECORD.get(code, {})
+    assert missing == set(excused), f"{code}: {missing} never recorded"
+
+
+# What no lab cluster was made to show, with the reason; hand-written evidence in test_judge.py covers it where it exists.
+WITHOUT_RECORD: dict[str, dict[str, str]] = {
+    "KM111": {"present": "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"},
+    "KM901": {"unknown": "a host that does not answer is the fault itself"},
+}

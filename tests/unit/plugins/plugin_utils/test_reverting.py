@@ -1,0 +1,114 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which run is taken back and where, what hosts' answers come to, and the report of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import reverting
+
+OLD, NEW, UNDO = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-aaaaaa"
+A, B, C = "a" * 64, "b" * 64, "c" * 64
+MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+
+
+def file(state: str = "restore", key: str = "state", **more: Any) -> dict[str, Any]:
+    return {"path": MANIFEST, key: state, "reason": None, "component": "kube-scheduler", "steps": ["01-x"], "sha256_left": A, "sha256_former": B,
+            "sha256_present": C, **more}
+
+
+def run(run_id: str, *files: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"run_id": run_id, "first": "2026-11-21T09:00:00Z", "last": "2026-11-21T09:00:10Z", "reverts": [], "paths": list(files), "error": None, **more}
+
+
+def said(host: str, *runs: dict[str, Any], status: str = "ok", reason: str = "") -> reverting.Listing:
+    return reverting.listing(host, status, reason, {"runs": list(runs), "truncated": False, "busy": False, "error": None})
+
+
+@pytest.mark.parametrize("wanted, runs, chosen", [
+    (None, [("m1", OLD, "restore")], (None, ())),
+    (OLD, [("m1", OLD, "restore"), ("m2", NEW, "restore"), ("m3", OLD, "already")], (OLD, ("m1", "m3"))),
+    ("last", [("m1", OLD, "restore"), ("m2", NEW, "restore")], (NEW, ("m2",))),
+    ("last", [("m1", OLD, "restore"), ("m2", NEW, "already")], (OLD, ("m1",))),
+    ("last", [("m1", OLD, "conflict"), ("m2", OLD, "restore")], (OLD, ("m1", "m2"))),
+])
+def test_which_run_and_where(wanted: str | None, runs: list[tuple[str, str, str]], chosen: tuple[str | None, tuple[str, ...]]) -> None:
+    choice = reverting.choose([said(host, run(run_id, file(state))) for host, run_id, state in runs], wanted)
+    assert (choice.run_id, choice.hosts, choice.problem) == (*chosen, "")
+
+
+def test_the_last_is_no_revert_but_one_can_be_named() -> None:
+    listings = [said("m1", run(UNDO, file(), reverts=[NEW]), run(NEW, file("already")), run(OLD, file()))]
+    assert reverting.choose(listings, "last").run_id == OLD
+    assert reverting.choose(listings, UNDO).hosts == ("m1",)
+
+
+def test_an_unknown_run_is_named_with_the_known_and_the_silent() -> None:
+    choice = reverting.choose([said("m1", run(OLD, file())), said("m2", status="unreachable", reason="timed out")], NEW)
+    assert choice.hosts == () and choice.problem == f"no journal of these hosts knows run {NEW} (the known ones are {OLD}); m2 could not be asked"
+    assert "has anything left to restore" in reverting.choose([said("m1", run(OLD, file("already")))], "last").problem
+    assert "none is known" in reverting.choose([], OLD).problem
+
+
+@pytest.mark.parametrize("answer", [None, [], {}, {"runs": "x"}, {"runs": [1, {"run_id": "x"}, {"run_id": OLD, "paths": [1, {"path": 1}], "reverts": 3}]}])
+def test_nodes_are_not_believed(answer: Any) -> None:
+    found = reverting.listing("m1", "ok", "", answer)
+    assert not [one for item in found.runs for one in item.files] and reverting.outcome("m1", "ok", "", answer).state == "failed"
+
+
+@pytest.mark.parametrize("answer, state, reason", [
+    ({"paths": [file("restored", "result")], "components": [{"component": "kube-scheduler", "proven": True, "reason": None}]}, "done", ""),
+    ({"paths": [file("already", "result"), file("kept", "result")], "components": []}, "done", ""),
+    ({"paths": [file("restored", "result"), file("refused", "result", reason="theirs")], "components": [], "changed": True}, "refused", "theirs"),
+    ({"paths": [file("restored", "result")], "components": [{"component": "x", "proven": False, "reason": "down"}], "changed": True}, "failed", "down"),
+    ({"paths": [], "components": [], "error": "locked", "changed": False}, "refused", "locked"),
+    ({"paths": [], "components": [], "error": "odd", "changed": True}, "failed", "odd"),
+    ({"paths": [{"path": 1}], "components": []}, "refused", "cannot be read"),
+])
+def test_what_became_of_it(answer: dict[str, Any], state: str, reason: str) -> None:
+    done = reverting.outcome("m1", "ok", "", answer)
+    assert done.state == state and reason in done.reason
+    assert reverting.outcome("m1", "unreachable", "gone", {}).state == "failed"
+
+
+def test_the_list() -> None:
+    listings = [said("m2", run(NEW, file(), file("conflict", path="/x", reason="theirs")), run(OLD, file("already"))),
+                said("w1", status="unreachable", reason="timed out")]
+    text = reverting.render(reverting.Report(listings, None, reverting.choose(listings, None), not_asked=["m3"]))
+    assert text.index(NEW) < text.index(OLD) and f"undo: {reverting.COMMAND}{NEW}" in text and f"kubemend_run_id={OLD}" not in text
+    assert "kubemend: 1 of 2 runs can be undone" == text.splitlines()[-1]
+    for words in ("m2 /x (kube-scheduler): cannot be restored", "theirs", "w1: timed out", "m3: left out by --limit", A, B, C):
+        assert words in text
+    assert "No run of kubemend" in reverting.render(reverting.Report([said("m1")], None, reverting.Choice(None)))
+
+
+def test_the_report() -> None:
+    listings = [said("m1", run(OLD, file())), said("m2", run(OLD, file("\x1b", path="/a\x1b[2J"), file(path="/b\x1b[2J")))]
+    choice = reverting.choose(listings, "last")
+    checked = reverting.Report(listings, "last", choice, check=True)
+    assert "kubemend: 2 files would be restored" in reverting.render(checked) and reverting.verdict(checked) == ("ok", "")
+    done = [reverting.outcome("m1", "ok", "", {"components": [{"component": "kube-scheduler", "proven": False, "reason": "it is down"}],
+                                               "paths": [file("restored", "result")], "changed": True})]
+    report = reverting.Report(listings, "last", choice, done)
+    text = reverting.render(report)
+    assert "m1: failed" in text and "kube-scheduler is NOT proven: it is down" in text and "m2: not begun" in text
+    assert "\x1b" not in text and text.count("  m2 /b") == 1 and "/a" not in text
+    assert reverting.verdict(report) == ("failed", f"the revert of run {OLD} on m1 is failed: it is down") and "it is down" in text.splitlines()[-1]
+    good = reverting.outcome("m1", "ok", "", {"components": [], "paths": [file("restored", "result")], "changed": True})
+    assert "was not taken back on m2" in reverting.verdict(reverting.Report(listings, "last", choice, [good]))[1]
+    assert reverting.verdict(reverting.Report(listings, "last", choice, stopped="held"))[0] == "locked"
+
+
+def test_files_of_the_run(tmp_path: Any) -> None:
+    folder = str(tmp_path)
+    reverting.write(folder, "m1", reverting.LISTED, {"status": "ok", "reason": "", "answer": {"runs": [run(OLD, file())]}})
+    reverting.write(folder, "m1", reverting.BEGUN, {})
+    (tmp_path / "revert" / "m2.json").write_text("{")
+    found, missing = reverting.listings(folder, ["m1", "m2", "m3"])
+    assert [item.status for item in found] == ["ok", "error"] and missing == ("m3",)
+    assert [(item.host, item.state) for item in reverting.outcomes(folder, ["m1", "m2"])] == [("m1", "failed")]
+    assert (tmp_path / "revert" / "m1.json").stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,47 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a repairing run comes to: by its steps, then by what evidence says afterwards."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import model, run_folder
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
+
+STEPS = (Step("01-m2-x", "m2", "KM101", "edit_manifest", 2, "/a", allowed=True, change={"splices": [[1, 2, "", ""]]}),
+         Step("02-m3-x", "m3", "KM101", "edit_manifest", 2, "/a", allowed=True),
+         Step("03-m1-y", "m1", "KM109", "move_out", 2, "/b", blocked_by="beyond doubt"))
+CLEAR = model.Result(verdicts=(model.Verdict("KM101", "k", "clear"), model.Verdict("KM113", "k", "present")))
+PRESENT = model.Result(
+    verdicts=(model.Verdict("KM101", "k", "present"),),
+    findings=(model.Finding("KM101", "critical", "k", "m3", "kube-scheduler", "off"),))
+UNKNOWN = model.Result(verdicts=(model.Verdict("KM101", "k", "unknown", missing=(model.Missing("m1", "host", "unreachable"),)),))
+DONE = [{"id": "01-m2-x", "state": "done"}, {"id": "02-m3-x", "state": "done"}]
+
+
+def test_a_plan_is_read_as_it_was_written(tmp_path):
+    (tmp_path / "plan.json").write_text(run_folder.plan_text("r", {"max_risk": 2}, STEPS), encoding="utf-8")
+    assert run_folder.read_plan(str(tmp_path)) == STEPS
+
+
+def test_a_line_that_a_kill_cut_is_passed_over(tmp_path):
+    assert run_folder.read_steps(str(tmp_path)) == ()
+    (tmp_path / "steps.jsonl").write_text(json.dumps(DONE[0]) + "\n" + json.dumps(DONE[1])[:20], encoding="utf-8")
+    assert [step["id"] for step in run_folder.read_steps(str(tmp_path))] == ["01-m2-x"]
+
+
+@pytest.mark.parametrize(("steps", "after", "reason", "words"), [
+    (DONE, CLEAR, "ok", ""),
+    (DONE, PRESENT, "failed", "KM101 is still present because of m3"),
+    (DONE, UNKNOWN, "failed", "KM101 is still unknown because of m1"),
+    (DONE[:1], CLEAR, "failed", "02-m3-x on m3 is failed: it was not begun"),
+    ([DONE[0], {"id": "02-m3-x", "state": "rolled_back", "reason": "no new process"}], CLEAR, "failed", "rolled_back: no new"),
+    ([{"id": "01-m2-x", "state": "refused", "reason": "image gone"}], CLEAR, "refused", "01-m2-x on m2 is refused: image gone"),
+])
+def test_outcome(steps, after, reason, words):
+    code, found, sentence = run_folder.outcome(STEPS, steps, after)
+    assert (code, found) == (0 if reason == "ok" else 2, reason)
+    assert words in sentence

@@ -1,0 +1,175 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbooks by FQCN against hosts that do not answer: flow, --limit, strategy, check mode, exit codes."""
+
+from __future__ import annotations
+
+import json
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import settings, symptoms
+
+PLAYBOOKS = Path(settings.__file__).parents[2] / "playbooks"
+
+
+def documents(operator):
+    return {path.name: json.loads(path.read_text()) for path in (operator.folder / "report" / "evidence").glob("*.json")}
+
+
+def test_audit_of_hosts_that_do_not_answer_is_a_finding_and_not_a_failure(operator):
+    done = operator.run("audit")
+    assert done.rc == 0, done.output
+    report = done.report()
+    assert (report["mode"], report["exit_reason"], report["symptom"]) == ("observe", "ok", None)
+    assert {item["host"]: item["status"] for item in report["hosts"]} == dict.fromkeys(("m1", "m2", "w1"), "unreachable")
+    assert {item["host"] for item in report["findings"] if item["code"] == "KM901"} == {"m1", "m2", "w1"}
+    assert "kubemend: 3 hosts, 0 critical, 3 warning" in done.stdout
+    assert "unreachable=1" not in done.stdout and "b1" not in done.stdout.partition("PLAY RECAP")[0]
+
+
+def test_the_same_in_check_mode_with_strategy_free_and_any_callback(operator):
+    plain = operator.run("audit").report()
+    odd = operator.run("audit", "--check", "--diff", env={
+        "ANSIBLE_STRATEGY": "free", "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.minimal"})
+    assert odd.rc == 0, odd.output
+    for name in ("verdicts", "findings", "not_judged", "summary", "hosts"):
+        assert odd.report()[name] == plain[name]
+    assert odd.stdout.count("kubemend: 3 hosts") == 1
+
+
+def test_under_limit_the_others_are_not_asked_and_the_api_is_asked_anyway(operator):
+    done = operator.run("audit", "--limit", "w1")
+    assert done.rc == 0, done.output
+    found = documents(operator)
+    assert {name: item["status"] for name, item in found.items() if not name.endswith(".cluster.json")} == {
+        "m1.json": "not_asked", "m2.json": "not_asked", "w1.json": "unreachable"}
+    assert any(name.endswith(".cluster.json") for name in found) or "item=m1" in done.stdout
+    report = done.report()
+    assert "KM101" in {item["code"] for item in report["not_judged"]}
+    assert "KM101" not in {item["code"] for item in report["verdicts"]}
+    assert "kubemend: 1 hosts" in done.stdout
+
+
+def test_a_symptoms_playbook_shows_its_differential(operator):
+    done = operator.run("duplicate_pods")
+    assert done.rc == 0, done.output
+    symptom = symptoms.SYMPTOMS["duplicate_pods"]
+    report = done.report()
+    assert report["symptom"]["name"] == "duplicate_pods"
+    assert report["symptom"]["causes"] == list(symptom.causes)
+    assert {item["code"] for item in report["verdicts"]} <= symptom.codes
+    for code in symptom.causes:
+        assert f" {code} " in done.stdout
+
+
+@pytest.mark.parametrize(("playbook", "args", "mode"), [
+    ("audit", ("-e", "kubemend_max_risk=2"), "observe"),
+    ("duplicate_pods", (), "observe"),
+    ("duplicate_pods", ("-e", "kubemend_max_risk=2", "--check"), "plan"),
+    ("remediate", ("-e", "kubemend_max_risk=2"), "repair"),
+])
+def test_consent_counts_where_a_playbook_may_repair(operator, playbook, args, mode):
+    done = operator.run(playbook, *args)
+    assert done.rc == 0, done.output
+    assert (done.report()["mode"], done.report()["steps"]) == (mode, [])
+
+
+def test_chosen_faults_only(operator):
+    done = operator.run("audit", "-e", "kubemend_faults=KM107,KM901")
+    assert {item["code"] for item in done.report()["verdicts"]} == {"KM107", "KM901"}
+    wrong = operator.run("duplicate_pods", "-e", "kubemend_faults=KM901", "-e", "kubemend_fail_on=warning")
+    assert wrong.rc == 2 and wrong.report()["exit_reason"] == "threshold"
+
+
+@pytest.mark.parametrize("args, sentence", [
+    (("-e", "kubemend_fail_an=never"), "the nearest one is kubemend_fail_on."),
+    (("--limit", "b1"), "There is no host to ask"),
+])
+def test_bad_input_touches_no_host(operator, args, sentence):
+    done = operator.run("audit", *args)
+    assert done.rc == 2, done.output
+    assert sentence in done.words
+    assert "Collect evidence" not in done.stdout
+
+
+def test_an_inventory_without_hosts_is_an_input_error(operator):
+    operator.write("empty.ini", "")
+    done = operator.run("audit", inventory="empty.ini")
+    assert done.rc == 2, done.output
+    assert "The inventory has no hosts" in done.words
+
+
+def test_a_limit_that_matches_nothing_is_ansibles_own_error(operator):
+    assert operator.run("audit", "--limit", "nobody").rc == 1
+
+
+def test_groups_of_another_name(operator):
+    text = (operator.folder / "inventory.ini").read_text().replace("kube_control_plane", "masters")
+    operator.write("own.ini", f"{text}[all:vars]\nkubemend_control_plane_group=masters\n")
+    done = operator.run("audit", inventory="own.ini")
+    assert done.rc == 0, done.output
+    assert {item["host"]: item["role"] for item in done.report()["hosts"]}.keys() == {"m1", "m2", "w1"}
+
+
+def test_replay_of_an_audit_gives_the_same_verdicts_from_any_folder(operator):
+    first = operator.run("audit").report()
+    operator.cwd = operator.folder / "report"
+    done = operator.run("replay", "-e", "kubemend_evidence=evidence", inventory=None, report_dir="again")
+    assert done.rc == 0, done.output
+    second = json.loads((operator.folder / "again" / "report.json").read_text())
+    assert second["mode"] == "replay"
+    for name in ("verdicts", "findings", "not_judged", "summary", "hosts"):
+        assert second[name] == first[name]
+
+
+def test_replay_under_limit_is_not_skipped(operator):
+    operator.record("kept", "m1")
+    done = operator.run("replay", "-e", "kubemend_evidence=kept", "--limit", "w1")
+    assert done.rc == 0, done.output
+    assert done.report()["mode"] == "replay"
+    assert done.stdout.count("kubemend: 1 hosts") == 1
+
+
+@pytest.mark.parametrize("path", sorted(PLAYBOOKS.glob("*.yml")), ids=lambda path: path.stem)
+def test_every_play_pins_its_strategy_and_gathers_nothing(path):
+    plays = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for play in plays:
+        if "hosts" not in play:
+            continue
+        assert play["strategy"] == "ansible.builtin.linear"
+        assert play["gather_facts"] is False
+        for task in flattened(play["tasks"]):
+            once = task.get("run_once", False) or "ansible.builtin.meta" in task
+            lists = (task.get("kubemend.remediation.revert_run") or {}).get("state") == "listed"
+            assert once or lists or "kubemend.remediation.node_evidence_info" in task, "a per-host task beside the collectors"
+            asks_a_node = any(name.endswith(("_evidence_info", ".apply_step", ".cluster_lock", ".revert_run")) for name in task)
+            assert ("become" in task) == asks_a_node
+
+
+def flattened(tasks):
+    """The tasks of all blocks, rescues included."""
+    for task in tasks:
+        inner = [task.get(part) or [] for part in ("block", "rescue", "always")]
+        yield from (flattened([one for part in inner for one in part]) if "block" in task else [task])
+
+
+def test_revert_of_hosts_that_do_not_answer_lists_and_names_them(operator):
+    done = operator.run("revert")
+    assert done.rc == 0, done.output
+    assert "No run of kubemend left anything" in done.stdout and "m1: " in done.stdout and "Lock the cluster" not in done.stdout
+    assert (operator.folder / "report" / "report.txt").read_text() in done.stdout
+
+
+@pytest.mark.parametrize("name, sentence", [
+    ("20261121T090000Z-1a2b3c", "no journal of these hosts knows run 20261121T090000Z-1a2b3c (none is known); m1, m2, w1 could not be asked"),
+    ("last", "no run on these hosts has anything left to restore"), ("yesterday", "it must be a run id such as"),
+])
+def test_revert_of_an_unknown_run(operator, name, sentence):
+    done = operator.run("revert", "-e", f"kubemend_run_id={name}")
+    assert done.rc == 2, done.output
+    assert sentence in done.words and "Restore the former bytes" not in done.stdout
