@@ -52,9 +52,9 @@ class Runtime:
                  "docker": ["images", "-q", "--no-trunc", image]}
         try:
             return bool(self._run(words[self.tool]).strip())
+        except command.Silent:
+            return False
         except command.CommandError as error:
-            if "said nothing" in str(error):
-                return False
             raise RuntimeDown(str(error))
 
     def _run(self, words):

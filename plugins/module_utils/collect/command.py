@@ -18,13 +18,31 @@ class CommandError(Exception):
     """It could not be started, or did not end in time."""
 
 
+class Silent(CommandError):
+    """It printed nothing on standard output; the text holds the first line of its standard error, if any."""
+
+
 def run(argv, seconds=5, limit=1048576):
-    """Its standard output, whatever its exit code; standard input and standard error are /dev/null."""
+    """Its standard output, whatever its exit code; of its standard error, the first line where it says nothing else."""
     read, write = os.pipe()
+    complaint, complain = os.pipe()
+    os.set_blocking(complaint, False)
+    os.set_blocking(complain, False)  # nobody reads before it has ended: what does not fit is lost, and holds nothing up
     pid = os.fork()
     if pid == 0:
-        _become(argv, write)
+        _become(argv, write, complain)
     os.close(write)
+    os.close(complain)
+    try:
+        text = _read(argv, read, pid, seconds, limit)
+        if not text:
+            raise Silent("%s: %s" % (argv[0], _first_line(complaint) or "it said nothing"))
+    finally:
+        os.close(complaint)
+    return text
+
+
+def _read(argv, read, pid, seconds, limit):
     end, chunks, size = time.time() + seconds, [], 0
     poll = select.poll()
     poll.register(read, select.POLLIN | select.POLLHUP)
@@ -43,18 +61,23 @@ def run(argv, seconds=5, limit=1048576):
     finally:
         os.close(read)
         os.waitpid(pid, 0 if size < limit else os.WNOHANG)
-    if not chunks and not size:
-        raise CommandError("%s said nothing" % argv[0])
     return b"".join(chunks)[:limit].decode("utf-8", "replace")
 
 
-def _become(argv, write):
+def _first_line(fd):
+    try:
+        return os.read(fd, 1024).decode("utf-8", "replace").strip().partition("\n")[0].strip()
+    except BlockingIOError:
+        return ""
+
+
+def _become(argv, write, complain):
     """The child: it becomes the command or ends."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(write, 1)
-        os.dup2(null, 2)
+        os.dup2(complain, 2)
         environment = {"PATH": os.environ.get("PATH", "") + ":" + PATH, "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": "cat"}
         os.execvpe(argv[0], argv, environment)
     finally:

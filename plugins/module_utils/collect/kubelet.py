@@ -11,7 +11,7 @@ import os
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, kubeconfig, procfs, unit
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.command import CommandError
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Failed
 
 # The units whose kubelet has no unit of its own, and what shows that they are there.
 OTHERS = (
@@ -32,7 +32,7 @@ def collect(context):
     found = unit.unit(block) if block else None
     if process is None and found is None:
         if trouble:
-            raise CommandError(trouble)
+            raise Failed(trouble)
         raise Absent("neither a process nor a unit of a kubelet")
     argv = process.pop("raw") if process else unit.command_line(block)
     folder = (procfs.link(process["pid"], "cwd") if process else None) or "/"

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import select
 import shutil
 import subprocess
 import time
@@ -117,7 +118,8 @@ class Ended:
 
 
 STRACE = shutil.which("strace")
-CALLS = "write,fsync,rename,renameat,renameat2,unlink,unlinkat,link,linkat,openat,mkdir,mkdirat,rmdir,fchown,fchmod,fsetxattr"
+READY = "chdir"  # what the child calls until strace is seen to trace it; nothing that is tested does
+CALLS = READY + ",write,fsync,rename,renameat,renameat2,unlink,unlinkat,link,linkat,openat,mkdir,mkdirat,rmdir,fchown,fchmod,fsetxattr"
 
 
 def _works() -> bool:
@@ -133,6 +135,7 @@ def traced(folder: Path, action: Callable[[], Any], inject: "str | None" = None)
     """Run the action in a child that strace watches from the action's first system call on."""
     log, answer = folder / "strace.log", folder / "answer.json"
     answer.unlink(missing_ok=True)
+    log.unlink(missing_ok=True)
     gate, mine = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -142,14 +145,14 @@ def traced(folder: Path, action: Callable[[], Any], inject: "str | None" = None)
     strace = subprocess.Popen(command + (["-e", "inject=" + inject] if inject else []), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         end = time.monotonic() + 20
-        while "TracerPid:\t0\n" in Path(f"/proc/{pid}/status").read_text():
+        while not log.exists() or READY + "(" not in log.read_text(errors="replace"):
             assert time.monotonic() < end and strace.poll() is None, "strace did not attach"
             time.sleep(0.002)
     finally:
         os.close(mine)  # the child goes on
         status = os.waitpid(pid, 0)[1]
         strace.wait(20)
-    calls = [Call(*found) for found in re.findall(r"^(?:\d+ +)?(\w+)\((.*)$", log.read_text(errors="replace"), re.M)]
+    calls = [Call(*found) for found in re.findall(r"^(?:\d+ +)?(\w+)\((.*)$", log.read_text(errors="replace"), re.M) if found[0] != READY]
     return Ended(os.WIFSIGNALED(status), json.loads(answer.read_text()) if answer.exists() else None, calls)
 
 
@@ -157,7 +160,8 @@ def _child(gate: int, mine: int, action: Callable[[], Any], answer: Path) -> Non
     try:
         ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER, for those who are not root
         os.close(mine)
-        os.read(gate, 1)
+        while not select.select([gate], [], [], 0.001)[0]:
+            os.chdir(".")
         try:
             result: Any = {"ok": action()}
         except durable.ChangeError as error:
