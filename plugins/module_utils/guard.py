@@ -193,32 +193,7 @@ def _pending(step, former, host):
     own.append(change.get("path") if step.get("remedy") != "edit_config" else None)
     process = {"component": expect["component"], "started_at": former.started_at, "argv": files.masked_argv(former.argv),
                "exe": procfs.link(former.pid, "exe")}
-    found = pending.changes(process, given_files(former), expect.get("words"), sorted(expect.get("flags") or {}), own)
+    given = instances.given(former.pid, former.argv, files.text("/proc/self/mountinfo", 4194304) or "")
+    found = pending.changes(process, given, expect.get("words"), sorted(expect.get("flags") or {}), own)
     if found:
         raise Refused(pending.sentence(host, expect["component"], found))
-
-
-def given_files(instance):
-    """[{path, mtime, replaced}] of the files that the process was given: as the host has them where they are the host's."""
-    theirs = files.text("/proc/%d/mountinfo" % instance.pid, 4194304) or ""
-    mounts = files.text("/proc/self/mountinfo", 4194304) or ""
-    found = []
-    for name in pending.FILES:
-        path = procfs.flag(instance.argv, name)
-        if not path or not path.startswith("/") or any(one["path"] == path for one in found):
-            continue
-        # a bind-mounted file that was replaced on the host: the container keeps the former one
-        replaced = any(fields[4] == path and fields[3].endswith("//deleted")
-                       for fields in (line.split(" ") for line in theirs.splitlines()) if len(fields) > 4)
-        times = [_mtime("/proc/%d/root%s" % (instance.pid, path))]
-        if not replaced:
-            times.append(_mtime(procfs.host_path(path, theirs, mounts)))
-        found.append({"path": path, "mtime": max(time or 0.0 for time in times) or None, "replaced": replaced})
-    return found
-
-
-def _mtime(path):
-    try:
-        return os.stat(path).st_mtime if path else None
-    except OSError:
-        return None

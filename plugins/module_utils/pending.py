@@ -10,10 +10,6 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-# Flags of scheduler and controller manager that name a file which is read at the start.
-FILES = ("config", "kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "client-ca-file", "requestheader-client-ca-file",
-         "root-ca-file", "service-account-private-key-file", "cluster-signing-cert-file", "cluster-signing-key-file", "tls-cert-file",
-         "tls-private-key-file", "cloud-config", "policy-config-file")
 MISSING = "\0"
 SLACK = 1.0  # seconds: start times are told in hundredths, and by another clock than a file's
 

@@ -11,6 +11,7 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import glob
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import proof
@@ -23,6 +24,7 @@ ASK = 2  # seconds that one question may take
 YOUNG = 25  # seconds after its start in which a component may still refuse a good certificate (403)
 WRONG = 5  # seconds in which a right process says the contrary, after which more patience is of no use
 DEATHS = 3  # right processes that ended again
+LOGS = "/var/log/pods/*_%s*_*/*/*.log"  # one file for each start of a container, whatever the runtime
 TRUE = ("", "1", "t", "T", "TRUE", "true", "True")
 
 
@@ -57,6 +59,11 @@ def instances(component):
         if group["static"] and ticks is not None:
             found.append(Instance(pid, ticks, argv, group))
     return sorted(found, key=lambda one: one.ticks, reverse=True)
+
+
+def starts(component):
+    """The logs of the component's containers, one a start: what ends at once is seen by nothing else."""
+    return set(glob.glob(LOGS % component))
 
 
 def gone(instance):
@@ -172,7 +179,7 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
     later: asked once at the end, when nothing runs and nothing ended either, for another end: the kubelet may hold back a
     container that it has started before, and that is no failure.
     """
-    found, state, begin = Proof(), _State(), time.monotonic()
+    found, state, begin = Proof(), _State(want.component), time.monotonic()
     stable = STABLE if stable is None else stable
     while True:
         _look(want, credentials, found, state)
@@ -181,16 +188,16 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
         if found.shown_at is not None and state.healthy_at is not None and now - state.healthy_at >= stable:
             found.ok, found.reason = True, None
             return found
-        if hopeless and state.deaths >= DEATHS:
-            found.reason = "the new process ended again %d times" % state.deaths
+        if hopeless and state.ended() >= DEATHS:
+            found.reason = "the new process ended again %d times" % state.ended()
             return found
         if hopeless and state.wrong_at is not None and now - state.wrong_at >= WRONG:
             return found
-        if now >= end and found.shown_at is None and later is not None and not state.deaths and not instances(want.component):
+        if now >= end and found.shown_at is None and later is not None and not state.ended() and not instances(want.component):
             end, later = max(end, later()), None
         if now >= end and found.shown_at is None:
-            if state.deaths:
-                found.reason = "%s (the new process ended again %d times)" % (found.reason, state.deaths)
+            if state.ended():
+                found.reason = "%s (the new process ended again %d times)" % (found.reason, state.ended())
             return found
         time.sleep(PAUSE)
 
@@ -198,13 +205,23 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
 class _State:
     """What the loop remembers of the process that it looks at."""
 
-    def __init__(self):
+    def __init__(self, component):
+        self.component = component
         self.identity = None
         self.since = None
         self.healthy_at = None
         self.wrong_at = None
         self.asked_at = 0.0
         self.deaths = 0
+        self.logs = starts(component)
+        self.counted_at, self.unseen = 0.0, 0
+
+    def ended(self):
+        """How many processes ended since the beginning: those that were seen, or those that left only a log."""
+        now = time.monotonic()
+        if now - self.counted_at >= AGAIN:
+            self.counted_at, self.unseen = now, len(starts(self.component) - self.logs)
+        return max(self.deaths, self.unseen - (1 if self.identity else 0))
 
     def follow(self, identity):
         """Another process, or none: what was known counts no longer."""

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, edit, edit_scalar, manifest
+from ansible_collections.kubemend.remediation.plugins.module_utils import pending
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, edit, edit_scalar, flags, manifest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
 
@@ -91,8 +92,9 @@ def edit_manifest(scene: Scene) -> Step | None:
         made = edit.set_argument(Source.of(record), finding.component or "", "leader-elect", "true")
     except EditRefused as refused:
         return _step(scene, "edit_manifest", path, str(refused))
-    return _step(scene, "edit_manifest", path, _not_now(scene) or _stray(scene, path), diff=made.diff, change=_splice(made),
-                 expect=_expectation(scene, "kubelet"), guard=_guard(scene, path))
+    expect = {**_expectation(scene, "kubelet"), "words": _words(scene, path)}
+    return _step(scene, "edit_manifest", path, _not_now(scene) or _stray(scene, path) or _pending(scene, expect, [path]), diff=made.diff,
+                 change=_splice(made), expect=expect, guard=_guard(scene, path))
 
 
 def edit_config(scene: Scene) -> Step | None:
@@ -108,12 +110,9 @@ def edit_config(scene: Scene) -> Step | None:
         made = edit_scalar.set_scalar(Source.of(record), ["leaderElection", "leaderElect"], True)
     except EditRefused as refused:
         return _step(scene, "edit_config", path, str(refused))
-    pending = None
-    if float(record.get("mtime") or 0) > float(raw.get("started_at") or 0) and "pending_changes" not in scene.consent.allow:
-        pending = (f"{path} was changed after the scheduler started: a restart would load that too; look at it, then allow it "
-                   "with kubemend_allow: [pending_changes]")
-    return _step(scene, "edit_config", path, _not_now(scene) or pending, diff=made.diff, change=_splice(made),
-                 expect=_expectation(scene, "signal"), guard=_guard(scene))
+    expect = _expectation(scene, "signal")
+    return _step(scene, "edit_config", path, _not_now(scene) or _pending(scene, expect, []), diff=made.diff, change=_splice(made),
+                 expect=expect, guard=_guard(scene))
 
 
 def restart(scene: Scene) -> Step | None:
@@ -127,8 +126,9 @@ def restart(scene: Scene) -> Step | None:
         return _step(scene, "restart", target, _not_now(scene) or
                      "the kubelet holds an older manifest than the file: a restart of the component would run the old one "
                      "again; find out why the kubelet did not take it (its log), a restart of the kubelet is risk 3")
-    return _step(scene, "restart", target, _not_now(scene), expect=_expectation(scene, "signal"),
-                 guard=_guard(scene), diff=f"restart of {scene.finding.component} {target}\n")
+    expect, loads = _expectation(scene, "signal"), [path for path in [flags.string_flag(raw.get("argv") or (), "config")] if path]
+    return _step(scene, "restart", target, _not_now(scene) or _pending(scene, expect, loads), expect=expect,
+                 guard={**_guard(scene), "loads": loads}, diff=f"restart of {scene.finding.component} {target}\n")
 
 
 def move_out(scene: Scene) -> Step | None:
@@ -163,6 +163,28 @@ def _stray(scene: Scene, path: str) -> str | None:
     if others and not all(BACKUP.search(other) for other in others):
         return f"{', '.join(others)} holds a manifest of the same component: settle which one counts first (KM109)"
     return None
+
+
+def _words(scene: Scene, path: str) -> list[str] | None:
+    """The command line that the manifest asks for; None where a shell or nothing in it could be compared."""
+    plane = control_plane.extract(scene.document)
+    uses = [use for use in plane.files if use.component == scene.finding.component and use.path == path] if plane else []
+    if len(uses) != 1 or not uses[0].words or uses[0].words[0].rsplit("/", 1)[-1] in ("sh", "bash", "dash", "ash"):
+        return None
+    return list(uses[0].words)
+
+
+def _pending(scene: Scene, expect: Mapping[str, Any], own: list[str]) -> str | None:
+    """What a restart would load besides our own change (the node looks again); own: the files that we know of."""
+    raw = _instance(scene)
+    if not raw or "pending_changes" in scene.consent.allow:
+        return None
+    config = raw.get("config") or {}
+    given = raw.get("given")
+    if given is None:  # evidence of before it was collected
+        given = [{"path": config.get("path"), "mtime": config.get("mtime")}] if config else []
+    found = pending.changes(raw, given, expect.get("words"), sorted(expect.get("flags") or ()), own)
+    return pending.sentence(scene.finding.host, scene.finding.component, found) if found else None
 
 
 def _manifest(document: Mapping[str, Any], path: str) -> dict[str, Any]:

@@ -58,8 +58,10 @@ def from_junit(path: pathlib.Path, returncode: int) -> Counts:
     for case in cases:
         name = "{0}::{1}".format(case.get("classname", ""), case.get("name", ""))
         skip = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
-            counts.failed.append(name)
+        wrong = [found for found in (case.find("failure"), case.find("error")) if found is not None]
+        if wrong:
+            # whoever reads only the last lines of a long log must learn the reason there
+            counts.failed.append("{0}: {1}".format(name, (wrong[0].get("message") or "").partition("\n")[0]))
         elif skip is not None:
             counts.skipped.append("{0}: {1}".format(case.get("name", ""), skip.get("message", "")))
         else:
@@ -133,6 +135,6 @@ def summary(lines: list[Line], seconds: float) -> str:
     return "\n".join(out)
 
 
-def _one_line(text: str, width: int = 200) -> str:
+def _one_line(text: str, width: int = 400) -> str:
     text = " ".join(text.split())
     return text if len(text) <= width else text[: width - 3] + "..."

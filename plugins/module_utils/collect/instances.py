@@ -13,6 +13,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect impor
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 MAX_PROCESSES = 100
+# Flags of scheduler and controller manager that name a file which is read at the start.
+GIVEN = ("config", "kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "client-ca-file", "requestheader-client-ca-file",
+         "root-ca-file", "service-account-private-key-file", "cluster-signing-cert-file", "cluster-signing-key-file", "tls-cert-file",
+         "tls-private-key-file", "cloud-config", "policy-config-file")
 COMPONENTS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "cloud-controller-manager", "etcd")
 
 
@@ -48,6 +52,7 @@ def _describe(pid, component, argv, own, mounts):
     process.update(procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or ""))
     if component in ("kube-apiserver", "etcd"):
         return process
+    process["given"] = given(pid, argv, mounts)
     folder = procfs.link(pid, "cwd") or "/"
     path = procfs.flag(argv, "kubeconfig")
     if path:
@@ -63,6 +68,31 @@ def _describe(pid, component, argv, own, mounts):
         path = os.path.normpath(os.path.join(folder, path))
         process["config"] = dict(files.record(path, root=root), host_path=_host_path(pid, path, root, mounts))
     return process
+
+
+def given(pid, argv, mounts):
+    """[{path, mtime, replaced}] of the files that the process was given: as the host has them where they are the host's."""
+    theirs = files.text("/proc/%d/mountinfo" % pid, 4194304) or ""
+    found = []
+    for name in GIVEN:
+        path = procfs.flag(argv, name)
+        if not path or not path.startswith("/") or any(one["path"] == path for one in found):
+            continue
+        # a bind-mounted file that was replaced on the host: the container keeps the former one
+        replaced = any(fields[4] == path and fields[3].endswith("//deleted")
+                       for fields in (line.split(" ") for line in theirs.splitlines()) if len(fields) > 4)
+        times = [_mtime("/proc/%d/root%s" % (pid, path))]
+        if not replaced:
+            times.append(_mtime(procfs.host_path(path, theirs, mounts)))
+        found.append({"path": path, "mtime": max(time or 0.0 for time in times) or None, "replaced": replaced})
+    return found
+
+
+def _mtime(path):
+    try:
+        return os.stat(path).st_mtime if path else None
+    except OSError:
+        return None
 
 
 def _identity(path):

@@ -45,7 +45,8 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *args): pass
 threading.Thread(target=HTTPServer(("127.0.0.1", port), Handler).serve_forever, daemon=True).start()
 flag = lambda name: os.path.exists(state + "/" + name)
-child, seen, ready = None, None, 0.0
+child, seen, ready, starts = None, None, 0.0, 0
+os.makedirs(state + "/kube-system_kube-scheduler-m2_uid/kube-scheduler")
 while True:
     time.sleep(0.03)
     try:
@@ -63,7 +64,10 @@ while True:
         child, ready = None, time.monotonic() + 0.4
     if child is None and seen and flag("image") and time.monotonic() >= ready:
         words = [line.split("- ", 1)[1] for line in seen.splitlines() if line.strip().startswith("- ")]
-        child = subprocess.Popen([{scheduler!r}] + words[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        open(state + "/kube-system_kube-scheduler-m2_uid/kube-scheduler/%d.log" % starts, "w").close()
+        starts += 1
+        refused = flag("refuse") and "--leader-elect=true" in words
+        child = subprocess.Popen(["/bin/false"] if refused else [{scheduler!r}] + words[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 """
 SCHEDULER = """#!{python}
 import json, os, sys, time
@@ -232,6 +236,7 @@ def made(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(files, "text", cgroups)
     monkeypatch.setattr(unit, "show", lambda names: {})
     monkeypatch.setattr(runtime, "_program", lambda name: str(path / "bin" / "ctr") if name == "ctr" else None)
+    monkeypatch.setattr(prove, "LOGS", str(path / "state") + "/*_%s*_*/*/*.log")
     monkeypatch.setattr(prove, "STABLE", 0.5)
     monkeypatch.setattr(prove, "WRONG", 0.8)
     monkeypatch.setattr(apply_step, "BACK_OFF", 5)

@@ -56,7 +56,8 @@ def test_begun_twice_is_done_once(node: Node) -> None:
 
 
 @pytest.mark.parametrize("state, said, restarted", [
-    ("stuck", "the former process", False), ("crash", "the new process ended again", True), ("ignore", "leader election is off", True)])
+    ("stuck", "the former process", False), ("crash", "the new process ended again", True),
+    ("refuse", "the new process ended again", True), ("ignore", "leader election is off", True)])
 def test_not_proven_is_rolled_back(node: Node, monkeypatch: pytest.MonkeyPatch, state: str, said: str, restarted: bool) -> None:
     former, before = node.manifest.read_bytes(), node.running()[0]
     (node.state / state).touch()

@@ -113,6 +113,26 @@ def test_somebody_elses_pending_change_is_not_loaded(world):
     assert planned(world, max_risk=2, allow=["pending_changes"])[0].allowed
 
 
+NEWER, OLDER = {"mtime": 1_900_000_000.0}, {"mtime": 1.0}
+
+
+@pytest.mark.parametrize(("arguments", "more", "said"), [
+    ((), {"given": [{"path": "/etc/kubernetes/scheduler.conf", **NEWER}]}, "/etc/kubernetes/scheduler.conf is newer than the process"),
+    ((), {"given": [{"path": "/a.crt", "replaced": True, **OLDER}]}, "/a.crt was replaced after the process started"),
+    ((), {"exe": "/usr/local/bin/kube-scheduler (deleted)"}, "its program /usr/local/bin/kube-scheduler was replaced"),
+    (("--v=4",), {}, "--v is '4' in the manifest and not set in the process"),
+    ((), {"given": [{"path": "/etc/kubernetes/scheduler.conf", **OLDER}]}, None),
+])
+def test_what_a_restart_would_load_besides(world, arguments, more, said):
+    world.manifest("m2", SCHEDULER, "--leader-elect=false", *arguments)
+    world.run("m2", SCHEDULER, "--leader-elect=false", elect=False, **more)
+    step = next(step for step in planned(world, max_risk=2) if step.remedy == "edit_manifest")
+    assert step.allowed is (said is None)
+    assert said is None or said in step.blocked_by and "kubemend_allow: [pending_changes]" in step.blocked_by
+    assert all(one.allowed for one in planned(world, max_risk=2, allow=["pending_changes"]) if one.remedy == "edit_manifest")
+    assert step.expect["words"][-1] == (arguments or ("--leader-elect=false",))[-1]  # the node looks again
+
+
 def test_process_only_is_restarted_when_the_kubelet_has_the_right_manifest(world):
     config = {"path": "/s.yaml", "host_path": "/s.yaml", "text": CONFIG.replace("false", "true"), "mtime": 1.0}
     world.manifest("m2", SCHEDULER, "--config=/s.yaml")
