@@ -253,6 +253,20 @@ def _etcd_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
                 yield names, f"member {names[0]} of etcd"
 
 
+def lost(cluster: Cluster) -> list[str]:
+    """What of the control plane's redundancy is gone already, in words; what only its own evidence can prove of a host that answers."""
+    etcd = {name for host in cluster.hosts for member in host.etcd.get("members") or () for name in _etcd_names(member)}
+    found = []
+    for host in cluster.members:
+        if host.status != "ok":
+            found.append(f"{host.host} does not answer")
+        elif host.statuses.get("instances") == "ok":
+            running = {item.component for item in host.control_plane.processes} if host.control_plane else set()
+            stacked = bool(etcd & host.names)
+            found += [f"{name} of {host.host} does not run" for name in ("etcd",) * stacked + ("kube-apiserver",) if name not in running]
+    return found
+
+
 def _lock_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
     """Hosts that hold a lock now. An instance in an ordinary pod signs with its pod's name, which is no host."""
     now = timestamp(cluster.collected_at)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import pending
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, edit, edit_scalar, flags, manifest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster, control_plane, edit, edit_scalar, flags, manifest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
 
@@ -61,10 +61,13 @@ def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None, risk: 
     finding = scene.finding
     installed = control_plane.data(scene.document, "installer").get("paths") or ()
     spray = any("/kubelet.env" in path or "/kubelet-config.yaml" in path for path in installed)
-    note = KUBESPRAY.get(finding.component or "", "") if spray else ""
+    notes = [KUBESPRAY.get(finding.component or "", "") if spray else ""]
+    gone = cluster.lost(scene.cluster)
+    if gone:
+        notes.append(f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no quorum")
     label = "-".join(part for part in (finding.host, finding.component, remedy.replace("_", "-")) if part)
     return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", label), finding.host or scene.cluster.api_host or "", finding.code, remedy,
-                risk, target, finding.component, finding.node, blocked_by=blocked_by, note=note, **more)
+                risk, target, finding.component, finding.node, blocked_by=blocked_by, note="; ".join(filter(None, notes)), **more)
 
 
 def _not_now(scene: Scene) -> str | None:

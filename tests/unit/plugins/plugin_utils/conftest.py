@@ -67,7 +67,7 @@ class World:
     def _master(self, number: int, ip: str) -> dict[str, Any]:
         document = self._host(f"m{number}", ip, ["control_plane"])
         running = [process(component, 100 + index, "--leader-elect=true") for index, component in enumerate(PORTS)]
-        running.append(process("kube-apiserver", 90, f"--advertise-address={ip}"))
+        running += [process("kube-apiserver", 90, f"--advertise-address={ip}"), process("etcd", 80)]
         members = [{"id": str(n), "name": f"m{n}", "peer_urls": [f"https://10.0.0.{n}:2380"], "client_urls": []}
                    for n in (1, 2, 3)]
         found = {

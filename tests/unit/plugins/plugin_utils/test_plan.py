@@ -113,6 +113,16 @@ def test_somebody_elses_pending_change_is_not_loaded(world):
     assert planned(world, max_risk=2, allow=["pending_changes"])[0].allowed
 
 
+def test_lost_redundancy_is_said_and_holds_nothing_up(world):
+    break_election(world, "m2", MANAGER)
+    assert planned(world, max_risk=2)[0].note == ""
+    data = world.data("m3", "instances")
+    data["processes"] = [item for item in data["processes"] if item["component"] not in ("etcd", "kube-apiserver")]
+    world.silence("m1")
+    step = planned(world, max_risk=2)[0]
+    assert step.allowed and "m1 does not answer, etcd of m3 does not run, kube-apiserver of m3 does not run" in step.note
+
+
 NEWER, OLDER = {"mtime": 1_900_000_000.0}, {"mtime": 1.0}
 
 
