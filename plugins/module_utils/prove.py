@@ -214,14 +214,15 @@ class _State:
         self.asked_at = 0.0
         self.deaths = 0
         self.logs = starts(component)
-        self.counted_at, self.unseen = 0.0, 0
+        self.counted_at, self.fresh = 0.0, set()
 
     def ended(self):
         """How many processes ended since the beginning: those that were seen, or those that left only a log."""
         now = time.monotonic()
         if now - self.counted_at >= AGAIN:
-            self.counted_at, self.unseen = now, len(starts(self.component) - self.logs)
-        return max(self.deaths, self.unseen - (1 if self.identity else 0))
+            self.counted_at = now
+            self.fresh |= starts(self.component) - self.logs  # the kubelet soon removes the logs of earlier starts
+        return max(self.deaths, len(self.fresh) - (1 if self.identity else 0))
 
     def follow(self, identity):
         """Another process, or none: what was known counts no longer."""

@@ -50,7 +50,7 @@ def test_a_program_that_refuses_the_flag_is_rolled_back(cluster, play):
         assert step["state"] == "rolled_back" and "ended again" in step["reason"] and "runs as before" in step["reason"], step
         assert cluster.read("m2", path).decode() == text and not [name for name in listing(cluster, "m2") if name.startswith(".")]
         assert len(processes(cluster, "m2", MANAGER)) == 1
-        assert ("KM101", "m2") in codes(report)
+        assert ("KM101", "m2") in codes(report), done.stdout[-5000:]
         untouched(cluster, before, "m1", "m3")
 
 
