@@ -11,57 +11,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import pending
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster, control_plane, edit, edit_scalar, flags, manifest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster, control_plane, edit, edit_scalar, flags, manifest, owner
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
 
 # Forms in which editors, packagers and tools leave a former file beside the new one.
 BACKUP = re.compile(r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|dpkg-old|dpkg-bak|ucf-old)([.-]?\d+)?"
                     r"|\.\d+\.\d{4}-\d{2}-\d{2}@\d{2}:\d{2}:\d{2}~|[._-]\d{8}([T_-]?\d{4,6})?)$")
-# Installers that write the files anew from a place of their own: an edit of ours would be lost, or be fought over.
-_RANCHER = "kube-scheduler-arg and kube-controller-manager-arg in /etc/rancher/{0}/config.yaml"
-_KOPS = "spec.kubeScheduler and spec.kubeControllerManager of the cluster's spec"
-_OPENSHIFT = "the KubeScheduler and KubeControllerManager resources of its operators"
-_MICROK8S = "the args files under /var/snap/microk8s/current/args"
-OWNERS = {
-    "/etc/rancher/rke2": ("RKE2", _RANCHER.format("rke2")),
-    "/var/lib/rancher/rke2": ("RKE2", _RANCHER.format("rke2")),
-    "/etc/rancher/k3s": ("k3s", _RANCHER.format("k3s")),
-    "/var/lib/rancher/k3s": ("k3s", _RANCHER.format("k3s")),
-    "/opt/kops": ("kOps", _KOPS),
-    "/var/cache/nodeup": ("kOps", _KOPS),
-    "/etc/machine-config-daemon": ("OpenShift", _OPENSHIFT),
-    "/etc/kubernetes/static-pod-resources": ("OpenShift", _OPENSHIFT),
-    "/var/snap/microk8s": ("microk8s", _MICROK8S),
-    "/snap/microk8s": ("microk8s", _MICROK8S),
-}
-# What kubeadm and kubespray leave: a folder that a former k3s left beside it does not own the manifests.
-_OURS = ("/var/lib/kubelet/kubeadm-flags.env", "/etc/kubernetes/kubelet.env")
-KUBESPRAY = {
-    "kube-scheduler": "kubespray writes this anew at its next run: see kube_kubeadm_scheduler_extra_args and "
-                      "kube_scheduler_leader_elect_extra_opts in its inventory",
-    "kube-controller-manager": "kubespray writes this anew at its next run: see kube_kubeadm_controller_extra_args in its "
-                               "inventory",
-}
-
-
-def owner(scene: Scene) -> str | None:
-    """Why another tool's files are not edited here, with the place to change instead; None for kubeadm and kubespray."""
-    found = control_plane.data(scene.document, "installer")
-    paths, exe = found.get("paths") or (), found.get("kubelet_exe") or ""
-    if any(path in paths for path in _OURS) and not any(part in exe for part in ("rancher", "/snap/", "k3s", "rke2")):
-        return None
-    for marker, (name, place) in OWNERS.items():
-        if marker in paths:
-            return f"{name} owns these files and writes them anew: change {place}"
-    return None
 
 
 def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None, risk: int = 2, **more: Any) -> Step:
     finding = scene.finding
-    installed = control_plane.data(scene.document, "installer").get("paths") or ()
-    spray = any("/kubelet.env" in path or "/kubelet-config.yaml" in path for path in installed)
-    notes = [KUBESPRAY.get(finding.component or "", "") if spray else ""]
+    # Where another tool owns the files this comes first, whatever else stands in the way: it names the place to change.
+    blocked_by = owner.foreign(scene.document) or blocked_by
+    left = [path for host in scene.cluster.hosts for path in host.installer]
+    notes = [owner.note(scene.document, remedy, finding.component, left)]
     gone = cluster.lost(scene.cluster)
     if gone:
         notes.append(f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no quorum")
@@ -72,9 +36,6 @@ def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None, risk: 
 
 def _not_now(scene: Scene) -> str | None:
     """What forbids to edit or restart a component on this host at all (safety: no restart that nobody brings back)."""
-    foreign = owner(scene)
-    if foreign:
-        return foreign
     plane = control_plane.extract(scene.document)
     if plane is not None and plane.kubelet_problem:
         return f"{plane.kubelet_problem}: mend the kubelet of {scene.finding.host} first, it has to bring the component back"

@@ -7,12 +7,14 @@ import json
 import sys
 
 from . import host, images, paths
+from .bringup import LAYOUTS
 from .cluster import Cluster
 
 
 def _versioned(parser, required: bool) -> None:
     parser.add_argument("--k8s", required=required, help="Kubernetes version, such as v1.36.3")
     parser.add_argument("--name", help="a second cluster of the same version")
+    parser.add_argument("--layout", default="kubeadm", choices=LAYOUTS, help="as which installer leaves its nodes")
 
 
 def _arguments(argv):
@@ -23,7 +25,6 @@ def _arguments(argv):
     up.add_argument("--masters", type=int, default=3)
     up.add_argument("--workers", type=int, default=1)
     up.add_argument("--timers", choices=("short", "default"), default="short")
-    up.add_argument("--layout", default="kubeadm")
     up.add_argument("--prefix", default="", help="before the names of its nodes")
     _versioned(commands.add_parser("status"), False)
     _versioned(commands.add_parser("down"), False)
@@ -42,7 +43,7 @@ def _arguments(argv):
 def _chosen(args) -> list:
     """The clusters a command is about: the named one, else all that are up."""
     if args.k8s or args.name:
-        return [Cluster.find(args.k8s, args.name)]
+        return [Cluster.find(args.k8s, args.name, args.layout)]
     return [Cluster.find(name, name) for name in Cluster.known()]
 
 
@@ -55,7 +56,7 @@ def _only(args) -> Cluster:
 
 def _down(args) -> int:
     if args.k8s or args.name:
-        Cluster(args.k8s or args.name, name=args.name).down()
+        Cluster(args.k8s or args.name, name=args.name, layout=args.layout).down()
     else:
         for cluster in _chosen(args):
             cluster.down()

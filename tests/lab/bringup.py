@@ -5,11 +5,12 @@ from __future__ import annotations
 import concurrent.futures
 from pathlib import Path
 
-from . import images, kubeadm, node as nodes, podman
+from . import images, kubeadm, kubespray, node as nodes, podman
 from .host import note
 
-# Not in /etc/kubernetes: what is there is what an audit reads.
-CONFIG = "/root/kubeadm.json"
+# By layout. Not in /etc/kubernetes where the installer would not: what is there is what an audit reads.
+CONFIG = {"kubeadm": "/root/kubeadm.json", "kubespray": kubespray.KUBEADM_CONFIG}
+LAYOUTS = tuple(CONFIG)
 ENDPOINT_PORT = 6443
 
 
@@ -43,7 +44,12 @@ def prepare(cluster, node) -> None:
     wait_booted(node)
     own = images.own_containerd(cluster.k8s)
     public_key = Path(f"{cluster.key}.pub").read_text()
+    spray = kubespray.files(cluster.k8s, node, cluster.state["pause"], cluster.timers, _swap_on()) \
+        if cluster.layout == "kubespray" else {}
+    if spray:
+        nodes.execute(node, kubespray.SCRIPT)
     nodes.write_many(node, {
+        **spray,
         "/etc/containerd/config.toml": (kubeadm.containerd_config(own, cluster.state["pause"]), 0o644),
         "/etc/cni/net.d/10-lab.conflist": (kubeadm.cni_config(node.index), 0o644),
         "/root/.ssh/authorized_keys": (public_key, 0o600),
@@ -61,9 +67,16 @@ systemctl enable kubelet >/dev/null 2>&1
 """, timeout=240)
 
 
-def _kubeadm(node, config: str, *argv) -> None:
-    nodes.write(node, CONFIG, config, mode="600")
-    verbose = nodes.execute(node, ["kubeadm", *argv, "--config", CONFIG], timeout=420, check=False)
+def _swap_on() -> bool:
+    return len(Path("/proc/swaps").read_text().splitlines()) > 1
+
+
+def _kubeadm(cluster, node, config: str, *argv) -> None:
+    path = CONFIG[cluster.layout]
+    if cluster.layout == "kubespray":
+        config = kubespray.adjusted(cluster.k8s, config)
+    nodes.write(node, path, config, mode="600")
+    verbose = nodes.execute(node, ["kubeadm", *argv, "--config", path], timeout=420, check=False)
     if verbose.returncode:
         units = "journalctl -u kubelet -u containerd --no-pager -n 40 2>/dev/null; ls /var/log/pods 2>/dev/null"
         tail = nodes.execute(node, units, check=False).stdout.decode("utf-8", "replace")
@@ -74,11 +87,10 @@ def _kubeadm(node, config: str, *argv) -> None:
 
 
 def init(cluster, node) -> None:
-    swap_on = len(Path("/proc/swaps").read_text().splitlines()) > 1
     config = kubeadm.init_config(
         cluster.k8s, node, token=cluster.state["token"], certificate_key=cluster.state["certificate_key"],
-        timers=cluster.timers, swap_on=swap_on, labels=node.labels)
-    _kubeadm(node, config, "init", "--skip-phases=preflight,addon", "--upload-certs")
+        timers=cluster.timers, swap_on=_swap_on(), labels=node.labels)
+    _kubeadm(cluster, node, config, "init", "--skip-phases=preflight,addon", "--upload-certs")
 
 
 def join(cluster, node) -> None:
@@ -88,14 +100,15 @@ def join(cluster, node) -> None:
     config = kubeadm.join_config(
         cluster.k8s, node, cluster.endpoint, token=cluster.state["token"],
         certificate_key=cluster.state["certificate_key"], labels=node.labels)
-    _kubeadm(node, config, "join", "--skip-phases=preflight")
+    _kubeadm(cluster, node, config, "join", "--skip-phases=preflight")
 
 
 def _refresh_certificates(cluster, first) -> None:
     """The uploaded certificates vanish after two hours; a staged master may join later than that."""
     secret = cluster.kubectl("-n", "kube-system", "get", "secret", "kubeadm-certs", check=False, node=first)
     if secret.returncode:
-        nodes.execute(first, ["kubeadm", "init", "phase", "upload-certs", "--upload-certs", "--config", CONFIG],
+        nodes.execute(first, ["kubeadm", "init", "phase", "upload-certs", "--upload-certs", "--config",
+                              CONFIG[cluster.layout]],
                       timeout=120)
 
 

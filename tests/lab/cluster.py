@@ -17,27 +17,34 @@ from .node import Node
 from .store import locked
 
 
+def usual_name(k8s: str, layout: str) -> str:
+    """Clusters of one version and different layouts stand side by side: the name makes their networks and nodes differ."""
+    return k8s if layout == "kubeadm" else f"{k8s}-{layout}"
+
+
 class Cluster(Changes):
     """Masters m1.. and workers w1.. of one Kubernetes version; `name` allows two clusters of one version."""
 
     def __init__(self, k8s: str, masters: int = 3, workers: int = 1, timers: str = "short",
                  name: str | None = None, prefix: str = "", layout: str = "kubeadm"):
-        if layout != "kubeadm":
-            raise SystemExit(f"lab: layout {layout!r} is not built yet; use kubeadm")
+        if layout not in bringup.LAYOUTS:
+            raise SystemExit(f"lab: no layout {layout!r}; there are: {', '.join(bringup.LAYOUTS)}")
         self.k8s, self.masters, self.workers, self.timers = k8s, masters, workers, timers
-        self.name, self.prefix, self.layout = name or k8s, prefix, layout
+        self.name, self.prefix, self.layout = name or usual_name(k8s, layout), prefix, layout
         self.folder = paths.STATE / self.name
         self.nodes, self.state, self._locks = [], {}, 0
         self._load()
 
     @classmethod
-    def find(cls, k8s: str, name: str | None = None) -> Cluster:
+    def find(cls, k8s: str | None, name: str | None = None, layout: str = "kubeadm") -> Cluster:
         """The cluster as it was last brought up; an error if there is none."""
-        record = paths.STATE / (name or k8s) / "state.json"
+        name = name or usual_name(k8s, layout)
+        record = paths.STATE / name / "state.json"
         if not record.is_file():
-            raise SystemExit(f"lab: no cluster {name or k8s}; up: {', '.join(cls.known()) or 'none'}")
+            raise SystemExit(f"lab: no cluster {name}; up: {', '.join(cls.known()) or 'none'}")
         state = json.loads(record.read_text())
-        return cls(state["k8s"], state["masters"], state["workers"], state["timers"], state["name"], state["prefix"])
+        return cls(state["k8s"], state["masters"], state["workers"], state["timers"], state["name"], state["prefix"],
+                   state["layout"])
 
     @staticmethod
     def known() -> list:
@@ -139,7 +146,7 @@ class Cluster(Changes):
 
     def status(self) -> dict:
         found = self.problems() if self.nodes else ["never brought up"]
-        return {"name": self.name, "k8s": self.k8s, "timers": self.state.get("timers"), "healthy": not found,
+        return {"name": self.name, "k8s": self.k8s, "layout": self.layout, "timers": self.state.get("timers"), "healthy": not found,
                 "problems": found, "open_incidents": sorted(p.stem for p in self.folder.glob("open/*.json")),
                 "inventory": str(self.inventory), "nodes": self.container_states()}
 

@@ -5,8 +5,25 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from tests.gate import machine
+from tests.lab import playbook
 from tests.lab.cluster import Cluster
+
+
+@pytest.fixture
+def play(cluster, tmp_path):
+    """Run a playbook on the module's cluster; its process and its report."""
+    def run(*arguments, name="remediate"):
+        folder = tmp_path / "report"
+        done = playbook.run(name, cluster.inventory, *arguments, report=str(folder))
+        assert (folder / "report.json").exists(), done.stdout[-3000:]
+        return done, json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+    return run
 
 
 def pytest_sessionfinish():

@@ -25,7 +25,13 @@ def api_version(k8s: str) -> str:
     return "v1beta4" if version >= (1, 31) else "v1beta3" if version >= (1, 22) else "v1beta2"
 
 
-def _args(k8s: str, values: dict):
+def scheduler_api_version(k8s: str) -> str:
+    version = paths.version_tuple(k8s)[:2]
+    older = ((1, 19), "v1alpha2"), ((1, 22), "v1beta1"), ((1, 25), "v1beta2")
+    return "kubescheduler.config.k8s.io/" + next((name for before, name in older if version < before), "v1")
+
+
+def args(k8s: str, values: dict):
     """v1beta4 turned the map of extra arguments into a list."""
     if api_version(k8s) == "v1beta4":
         return [{"name": name, "value": value} for name, value in values.items()]
@@ -37,15 +43,15 @@ def _document(k8s: str, kind: str, **fields) -> dict:
 
 
 def _registration(k8s: str, name: str, ip: str, labels: dict) -> dict:
-    args = {"node-ip": ip}
+    given = {"node-ip": ip}
     if labels:
-        args["node-labels"] = ",".join(f"{key}={value}" for key, value in labels.items())
+        given["node-labels"] = ",".join(f"{key}={value}" for key, value in labels.items())
     # Below 1.20 the kubelet takes a bare path only.
     socket = CONTAINERD_SOCKET if paths.version_tuple(k8s) < (1, 20) else f"unix://{CONTAINERD_SOCKET}"
-    return {"name": name, "criSocket": socket, "kubeletExtraArgs": _args(k8s, args)}
+    return {"name": name, "criSocket": socket, "kubeletExtraArgs": args(k8s, given)}
 
 
-def _kubelet(k8s: str, timers: str, swap_on: bool) -> dict:
+def kubelet(k8s: str, timers: str, swap_on: bool) -> dict:
     config = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "cgroupDriver": "cgroupfs",
         # The images exist on the node alone: a collected one would never come back.
@@ -72,11 +78,11 @@ def init_config(k8s: str, node, *, token: str, certificate_key: str, timers: str
     cluster = _document(
         k8s, "ClusterConfiguration", kubernetesVersion=k8s, controlPlaneEndpoint=f"{node.ip}:6443",
         networking={"podSubnet": "10.244.0.0/16", "serviceSubnet": "10.96.0.0/12"},
-        controllerManager={"extraArgs": _args(k8s, {**chosen["election"], **chosen["kcm"]})},
-        scheduler={"extraArgs": _args(k8s, chosen["election"])},
+        controllerManager={"extraArgs": args(k8s, {**chosen["election"], **chosen["kcm"]})},
+        scheduler={"extraArgs": args(k8s, chosen["election"])},
         # A disk shared by three members on two cores: fsync latency alone would cost elections.
-        etcd={"local": {"dataDir": "/var/lib/etcd", "extraArgs": _args(k8s, {"unsafe-no-fsync": "true"})}})
-    return _join_documents(init, cluster, _kubelet(k8s, timers, swap_on))
+        etcd={"local": {"dataDir": "/var/lib/etcd", "extraArgs": args(k8s, {"unsafe-no-fsync": "true"})}})
+    return join_documents(init, cluster, kubelet(k8s, timers, swap_on))
 
 
 def join_config(k8s: str, node, endpoint: str, *, token: str, certificate_key: str, labels: dict) -> str:
@@ -86,10 +92,10 @@ def join_config(k8s: str, node, endpoint: str, *, token: str, certificate_key: s
     if node.role == "master":
         fields["controlPlane"] = {"localAPIEndpoint": {"advertiseAddress": node.ip, "bindPort": 6443},
                                   "certificateKey": certificate_key}
-    return _join_documents(_document(k8s, "JoinConfiguration", **fields))
+    return join_documents(_document(k8s, "JoinConfiguration", **fields))
 
 
-def _join_documents(*documents: dict) -> str:
+def join_documents(*documents: dict) -> str:
     return "---\n".join(json.dumps(document, indent=1) + "\n" for document in documents)
 
 

@@ -52,6 +52,15 @@ def wait_flag(cluster, node: str, component: str, flag: str, timeout: float = 18
     cluster.wait(runs, timeout, f"{component} on {node} to run with {flag}")
 
 
+def restart(cluster, node: str, component: str) -> None:
+    """Its process ends and the kubelet starts another: what a changed configuration file needs, which nobody watches."""
+    before = [pid for pid, _argv in processes(cluster, node, component)]
+    if before:
+        cluster.exec(node, ["kill", *map(str, before)])
+    cluster.wait(lambda: [pid for pid, _argv in processes(cluster, node, component) if pid not in before], 120,
+                 f"another {component} on {node}")
+
+
 def election_off(cluster, node: str, component: str) -> bool:
     """The process itself says so: its health lists leaderElection only where election is on."""
     said = cluster.exec(node, ["curl", "-sk", "-m", "3", f"https://127.0.0.1:{PORTS[component]}/healthz?verbose"],

@@ -15,7 +15,7 @@ import os
 import pytest
 
 from tests.gate import machine
-from tests.lab import host, incident, jobs, playbook
+from tests.lab import host, incident, jobs
 from tests.lab.cluster import Cluster
 from tests.lab.staticpod import MANAGER, SCHEDULER, manifest, processes, set_flag, wait_election_off, wait_flag
 
@@ -53,18 +53,6 @@ def broken(cluster, *names, target="m2", symptom=True):
         for one in reversed(begun):
             one.finish(cluster, target)
         cluster.wait_healthy()
-
-
-@pytest.fixture
-def play(cluster, tmp_path):
-    """Run a playbook; its process and its report."""
-    def run(*arguments, name="remediate"):
-        folder = tmp_path / "report"
-        done = playbook.run(name, cluster.inventory, *arguments, report=str(folder))
-        assert (folder / "report.json").exists(), done.stdout[-3000:]
-        return done, json.loads((folder / "report.json").read_text(encoding="utf-8"))
-
-    return run
 
 
 def state(cluster):

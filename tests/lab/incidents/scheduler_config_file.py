@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 
+from .. import kubeadm, paths
 from ..incident import Incident
-from ..staticpod import SCHEDULER, lock_holder, manifest, wait_election_off, wait_flag
+from ..staticpod import SCHEDULER, lock_holder, manifest, restart, wait_election_off, wait_flag
 
 CONFIG = "/etc/kubernetes/scheduler-config.yaml"
+# From here on a flag that is given wins over the file.
+FLAG_WINS = (1, 23)
 
 
-def config_text(version: tuple) -> str:
-    old = ((1, 19), "v1alpha2"), ((1, 22), "v1beta1"), ((1, 25), "v1beta2")
-    api = next((name for before, name in old if version < before), "v1")
-    return (f"apiVersion: kubescheduler.config.k8s.io/{api}\n"
+def config_text(k8s: str) -> str:
+    return (f"apiVersion: {kubeadm.scheduler_api_version(k8s)}\n"
             "kind: KubeSchedulerConfiguration\n"
             "clientConnection:\n"
             "  kubeconfig: /etc/kubernetes/scheduler.conf\n"
@@ -22,9 +23,13 @@ def config_text(version: tuple) -> str:
             "  leaderElect: false\n")
 
 
+def without_flag(text: str) -> str:
+    return re.sub(r"(?m)^\s*- --leader-elect.*\n", "", text)
+
+
 def use_config(text: str) -> str:
     """The manifest as an operator would change it: the flag goes, the file comes in by hostPath."""
-    text = re.sub(r"(?m)^\s*- --leader-elect.*\n", "", text)
+    text = without_flag(text)
     text = re.sub(r"(?m)^(\s*)- kube-scheduler$", rf"\1- kube-scheduler\n\1- --config={CONFIG}", text, count=1)
     text = re.sub(r"(?m)^(\s*)volumeMounts:$",
                   rf"\1volumeMounts:\n\1- mountPath: {CONFIG}\n\1  name: config\n\1  readOnly: true", text, count=1)
@@ -33,18 +38,49 @@ def use_config(text: str) -> str:
                   text, count=1)
 
 
+def used_config(text: str) -> str | None:
+    """The configuration file that the scheduler of this manifest has already, as kubespray's."""
+    found = re.search(r"(?m)^\s*- --config=(\S+)$", text)
+    return found.group(1) if found else None
+
+
+def off(text: str) -> str:
+    """As kubespray writes kube_scheduler_leader_elect_extra_opts: {leaderElect: false}; Jinja spells the boolean Python's way."""
+    return re.sub(r"(?m)^leaderElection:$", "leaderElection:\n  leaderElect: False", text, count=1)
+
+
 class SchedulerConfigFile(Incident):
     name = "scheduler-config-file"
     title = "a master's scheduler has leader election off in its configuration file"
 
     def break_(self, cluster, target):
-        text = self.keep(cluster, target, target, manifest(SCHEDULER)).decode()
-        self.keep(cluster, target, target, CONFIG)
-        cluster.write(target, CONFIG, config_text(tuple(map(int, cluster.k8s.lstrip("v").split(".")))), mode="600")
-        cluster.write(target, manifest(SCHEDULER), use_config(text))
+        text = cluster.read(target, manifest(SCHEDULER)).decode()
+        path = used_config(text)
+        if path:
+            cluster.write(target, path, off(self.keep(cluster, target, target, path).decode()))
+        else:
+            self.keep(cluster, target, target, CONFIG)
+            cluster.write(target, CONFIG, config_text(cluster.k8s), mode="600")
+        changed = use_config(text) if not path else without_flag(text) if self._flag_wins(cluster) else text
+        if changed == text:
+            restart(cluster, target, SCHEDULER)
+        else:
+            self.keep(cluster, target, target, manifest(SCHEDULER))
+            cluster.write(target, manifest(SCHEDULER), changed)
+
+    @staticmethod
+    def _flag_wins(cluster) -> bool:
+        return paths.version_tuple(cluster.k8s) >= FLAG_WINS
+
+    def undo(self, cluster, target):
+        self.restore(cluster, target)
+        changed = {saved["path"] for saved in self.record(cluster, target)["files"]}
+        if changed and manifest(SCHEDULER) not in changed:
+            restart(cluster, target, SCHEDULER)
 
     def symptom(self, cluster, target):
-        wait_flag(cluster, target, SCHEDULER, f"--config={CONFIG}")
+        path = used_config(cluster.read(target, manifest(SCHEDULER)).decode())
+        wait_flag(cluster, target, SCHEDULER, f"--config={path}")
         wait_election_off(cluster, target, SCHEDULER)
         cluster.wait(lambda: lock_holder(cluster, SCHEDULER) != target, 60, f"another scheduler than {target} to lead")
         cluster.wait(lambda: self._schedules(cluster, target), 90,

@@ -77,6 +77,16 @@ def test_kubespray_is_repaired_and_its_inventory_named(world):
     world.documents["m2"]["collectors"]["installer"] = {"status": "ok", "data": {"paths": ["/etc/kubernetes/kubelet.env"]}}
     step = planned(world, max_risk=2)[0]
     assert step.allowed and "kube_kubeadm_controller_extra_args" in step.note
+    assert step.shown()["note"] == step.note
+
+
+def test_the_owner_is_named_before_anything_else_that_stands_in_the_way(world):
+    """k3s has no static pods: the place to change is its own configuration, not "where it is defined"."""
+    break_election(world, "m2", MANAGER)
+    world.data("m2", "manifests")["files"] = []
+    world.data("m2", "kubelet")["process"] = {"pid": 1, "exe": "/var/lib/rancher/k3s/data/0/bin/k3s", "argv": ["k3s", "server"]}
+    steps = planned(world, max_risk=3)
+    assert steps and all("/etc/rancher/k3s/config.yaml" in (step.blocked_by or "") for step in steps)
 
 
 def test_an_edit_that_is_not_safe_is_refused_with_its_reason(world):

@@ -1,0 +1,83 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster as kubespray leaves it: found and repaired by its own paths, and the line for kubespray's inventory is told.
+
+`make test` takes the version in which the scheduler's file decides alone and its pod does not restart by itself,
+KUBEMEND_TEST_FULL=1 both. The cluster is taken away at the end: it is one more beside those that the other tests share.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.gate import machine
+from tests.lab import host, kubespray
+from tests.lab.cluster import Cluster
+from tests.lab.staticpod import MANAGER, SCHEDULER, election_off, manifest, processes
+from tests.lab.test_repair import CONSENT, broken, codes, state
+
+OLD, NEW = "v1.18.4", "v1.36.3"
+
+
+@pytest.fixture(scope="module", params=[OLD, NEW] if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [OLD])
+def cluster(request):
+    reason = host.unavailable_reason() or host.version_unavailable_reason(request.param)
+    if reason:
+        if machine.in_ci() and host.unavailable_reason():
+            pytest.fail(reason)
+        pytest.skip(reason)
+    found = Cluster(request.param, 3, 0, "short", layout="kubespray")
+    try:
+        with found.up().locked():
+            yield found
+    finally:
+        found.down()
+
+
+def doubts(report):
+    """What is not clear, but for the Jobs whose surplus pods the incident made: they are history."""
+    return {item["code"] for item in report["verdicts"] if item["verdict"] in ("present", "unknown")} - {"KM113"}
+
+
+def test_a_sound_cluster_is_clear_and_left_alone(cluster, play):
+    before = state(cluster)
+    done, report = play(*CONSENT)
+    assert (done.returncode, report["plan"], doubts(report)) == (0, [], set()), done.stdout[-3000:]
+    assert state(cluster) == before
+
+
+def test_controller_manager_by_its_manifest(cluster, play):
+    with broken(cluster, "two-leaders-kcm-only"):
+        done, planned = play("--check", "--diff", *CONSENT)
+        assert [(step["code"], step["allowed"]) for step in planned["plan"]] == [("KM101", True)], done.stdout[-3000:]
+        assert 'leader-elect: "true" there in kube_kubeadm_controller_extra_args' in planned["plan"][0]["note"]
+
+        done, report = play(*CONSENT)
+        assert (done.returncode, codes(report), doubts(report)) == (0, set(), set()), done.stdout[-3000:]
+        assert report["plan"] == planned["plan"] and [step["state"] for step in report["steps"]] == ["done"]
+        assert "kube_kubeadm_controller_extra_args" in " ".join(done.stdout.split())
+        assert b"--leader-elect=true" in cluster.read("m2", manifest(MANAGER))
+        assert not election_off(cluster, "m2", MANAGER)
+
+
+def test_scheduler_by_the_file_that_its_pod_does_not_watch(cluster, play):
+    with broken(cluster, "scheduler-config-file"):
+        text = cluster.read("m2", kubespray.SCHEDULER_CONFIG).decode()
+        process = processes(cluster, "m2", SCHEDULER)
+        done, planned = play("--check", "--diff", *CONSENT)
+        assert [(step["code"], step["remedy"], step["target"]) for step in planned["plan"]] == [
+            ("KM104", "edit_config", kubespray.SCHEDULER_CONFIG)], done.stdout[-3000:]
+        assert "leaderElect: true there in kube_scheduler_leader_elect_extra_opts" in planned["plan"][0]["note"]
+        assert processes(cluster, "m2", SCHEDULER) == process
+
+        done, report = play(*CONSENT)
+        assert (done.returncode, codes(report), doubts(report)) == (0, set(), set()), done.stdout[-3000:]
+        assert report["plan"] == planned["plan"] and [step["state"] for step in report["steps"]] == ["done"]
+        assert "kube_scheduler_leader_elect_extra_opts" in " ".join(done.stdout.split())
+        assert cluster.read("m2", kubespray.SCHEDULER_CONFIG).decode() == text.replace("leaderElect: False", "leaderElect: true")
+        assert processes(cluster, "m2", SCHEDULER)[0][0] != process[0][0] and not election_off(cluster, "m2", SCHEDULER)
+        done, again = play(*CONSENT)
+        assert (done.returncode, again["plan"]) == (0, [])
