@@ -10,10 +10,10 @@ node is a leftover. Folders count only where the kubelet's command line says not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags
 
 _RANCHER = "kube-scheduler-arg and kube-controller-manager-arg in /etc/rancher/{0}/config.yaml"
 # Installers that write the files anew from a place of their own: an edit of ours would be lost, or be fought over.
@@ -72,7 +72,7 @@ def _name(document: Mapping[str, Any]) -> str | None:
         if any(sign.search(word) for word in words):
             return name
     paths = installed.get("paths") or ()
-    if _flag(argv, "kubeconfig") == _KUBEADM or any(path in paths for path in _OURS):
+    if flags.string_flag(argv, "kubeconfig") == _KUBEADM or any(path in paths for path in _OURS):
         return None
     return next((name for folder, name in _FOLDERS.items() if folder in paths), None)
 
@@ -81,7 +81,7 @@ def _kubespray(document: Mapping[str, Any]) -> bool:
     if _name(document):
         return False
     installed = control_plane.data(document, "installer")
-    config = _flag(_kubelet(document, installed)[0], "config")
+    config = flags.string_flag(_kubelet(document, installed)[0], "config")
     if config:
         return config.endswith("/kubelet-config.yaml")
     return _sprayed(installed.get("paths") or ())
@@ -98,14 +98,3 @@ def _kubelet(document: Mapping[str, Any], installed: Mapping[str, Any]) -> tuple
     argv = list(process.get("argv") or kubelet.get("argv") or ())
     told = [process.get("exe") or installed.get("kubelet_exe"), unit.get("name"), *argv]
     return argv, [str(word) for word in told if word]
-
-
-def _flag(argv: Sequence[str], name: str) -> str | None:
-    """The flag's last value, given with = or as the word that follows."""
-    value = None
-    for word, following in zip(argv, [*argv[1:], ""]):
-        if word == f"--{name}":
-            value = following
-        elif word.startswith(f"--{name}="):
-            value = word.partition("=")[2]
-    return value
