@@ -13,7 +13,7 @@ import pytest
 
 from tests.lab.incidents.scheduler_config_file import CONFIG
 from tests.lab.staticpod import MANAGER, SCHEDULER, manifest, processes, wait_election_off, wait_flag
-from tests.lab.test_repair import CONSENT, broken, cluster, codes, listing, play, state  # noqa: F401 - fixtures among them
+from tests.lab.test_repair import CONSENT, broken, cluster, codes, listing, state  # noqa: F401 - a fixture among them
 
 WRAPPER = f"""#!/lab/busybox sh
 for word; do [ "$word" = --leader-elect=true ] && exit 1; done
