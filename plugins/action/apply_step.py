@@ -38,6 +38,7 @@ class ActionModule(NodeAction):
         "ttl": {"type": "int", "default": 900},
         "locked": {"type": "bool", "default": True},
         "kubeconfig": {"type": "path"},
+        "kubectl": {"type": "path"},
     }
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -76,7 +77,7 @@ class ActionModule(NodeAction):
         budget = int(apply_step.budget(plain)) + 1
         lock = {"controller": None, "seconds": args["ttl"] + budget} if args["locked"] else None
         params = {"run_id": run_id, "step": plain, "lock": lock, "check": False, "timeout": budget, "kubeconfig": args["kubeconfig"],
-                  "id": step.id, "report_dir": folder}
+                  "kubectl": args["kubectl"], "id": step.id, "report_dir": folder}
         _sync(Path(folder) / BEGUN, step.id + "\n")
         started = time.monotonic()
         status, reason, answer = self._ask(host, params, task_vars)

@@ -111,8 +111,8 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
 
 def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model.Finding:
     """The exact command that repairs a finding, where nothing but the operator's consent is missing."""
-    step = next((step for step in steps if (step.code, step.cluster, step.component) == (
-        finding.code, finding.cluster, finding.component) and finding.host in (None, step.host)), None)
+    step = next((step for step in steps if (step.code, step.cluster) == (finding.code, finding.cluster)
+                 and step.component in (None, finding.component) and finding.host in (None, step.host)), None)
     if step is None or not plan.only_risk(step):
         return finding
     return replace(finding, command="ansible-playbook -i INVENTORY kubemend.remediation.remediate "

@@ -126,7 +126,22 @@ class Client:
                 break
             if attempt + 1 < MAX_TRIES:
                 self._pause(headers["Retry-After"], code, deadline)
-        return self._parse(path, code, headers, body)
+        return self._parse("GET " + path, code, headers, body)
+
+    def send(self, method, path, value, seconds=None):
+        """POST, PUT or DELETE, once; the answer, parsed. After an ApiError whose `code` is None or 500 and more, nobody knows whether it was done."""
+        self.connection.close()  # a fresh one: what was kept may be closed on the other side, and a write is not sent twice
+        deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
+        code, headers, body = self._exchange(method, path, JSON, deadline, json.dumps(value).encode("ascii"))
+        return self._parse("%s %s" % (method, path), code, headers, body)
+
+    def watch(self, path, query, seconds):
+        """Every event of a watch that ends by itself after so many seconds."""
+        path += "?" + urllib.parse.urlencode(dict(query, watch="1", timeoutSeconds=seconds))
+        code, headers, body = self._exchange("GET", path, JSON, Deadline(seconds + 10, self.deadline))
+        if code != 200:
+            self._parse("GET " + path, code, headers, body)
+        return [self._parse("GET " + path, code, headers, line) for line in body.splitlines() if line.strip()]
 
     def items(self, path, query=None, accept=JSON, restarts=3):
         """Every object of a list, page by page. A list that expired (410) begins again: callers key what they keep by uid."""
@@ -160,13 +175,17 @@ class Client:
             raise ApiError("error", "HTTP %d, try again after %s s: later than the time limit" % (code, one_line(retry_after, 20)), code, retry_after)
         time.sleep(seconds)
 
-    def _exchange(self, method, path, accept, deadline):
-        """One request and its whole answer. A connection that broke is made anew once: reading twice harms nobody."""
+    def _exchange(self, method, path, accept, deadline, data=None):
+        """One request and its whole answer. A connection that broke is made anew once where reading twice harms nobody."""
+        what = "%s %s" % (method, path.split("?")[0])
+        headers = {"Accept": accept, "User-Agent": "kubemend"}
+        if data is not None:
+            headers["Content-Type"] = JSON
         for attempt in (1, 2):
             self.connection.limit(deadline)
             try:
                 self.requests += 1
-                self.connection.request(method, path, headers={"Accept": accept, "User-Agent": "kubemend"})
+                self.connection.request(method, path, data, headers)
                 answer = self.connection.getresponse()
                 return answer.status, answer.headers, self._read(answer)
             except ApiError:
@@ -174,11 +193,11 @@ class Client:
                 raise
             except socket.timeout:
                 self.connection.close()
-                raise ApiError("timeout", "GET %s: no answer within the time limit" % path.split("?")[0])
+                raise ApiError("timeout", "%s: no answer within the time limit" % what)
             except (OSError, http.client.HTTPException) as error:
                 self.connection.close()
-                if attempt == 2:
-                    raise ApiError("error", "GET %s: %s" % (path.split("?")[0], one_line(error) or type(error).__name__))
+                if attempt == 2 or data is not None:
+                    raise ApiError("error", "%s: %s" % (what, one_line(error) or type(error).__name__))
 
     def _read(self, answer):
         chunks, size = [], 0
@@ -194,22 +213,22 @@ class Client:
             chunks.append(chunk)
 
     @staticmethod
-    def _parse(path, code, headers, body):
-        path = path.split("?")[0]
+    def _parse(what, code, headers, body):
+        what = what.split("?")[0]
         try:
             value = json.loads(body.decode("utf-8", "replace"))
         except ValueError:
             value = None
         if 200 <= code < 300:
             if not isinstance(value, dict):
-                raise ApiError("error", "GET %s: the answer is no JSON object" % path, code)
+                raise ApiError("error", "%s: the answer is no JSON object" % what, code)
             return value
         spoken = isinstance(value, dict) and value.get("kind") == "Status"
         message = one_line(value.get("message") or value.get("reason") if spoken else body[:2000].decode("utf-8", "replace"))
         if code == 500 and not spoken:  # the proxy itself: it reached no API server
             raise ApiError("error", message or "no API server answered")
         status = {401: "denied", 403: "denied", 404: "absent", 408: "timeout", 504: "timeout"}.get(code, "error")
-        raise ApiError(status, "GET %s: HTTP %d %s" % (path, code, message), code, headers.get("Retry-After"), value)
+        raise ApiError(status, "%s: HTTP %d %s" % (what, code, message), code, headers.get("Retry-After"), value)
 
 
 @contextlib.contextmanager
@@ -244,7 +263,8 @@ def _signals():
 
     if threading.current_thread() is not threading.main_thread():
         return {}
-    return dict((number, signal.signal(number, leave)) for number in (signal.SIGTERM, signal.SIGHUP))
+    wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+    return dict((number, signal.signal(number, leave)) for number in wanted)
 
 
 def _die_with_parent():

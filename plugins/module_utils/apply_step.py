@@ -18,7 +18,7 @@ import signal
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    change, durable, guard, journal, lock, proof, prove, recover)
+    apply_api, change, durable, guard, journal, lock, proof, prove, recover)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
@@ -28,7 +28,7 @@ GUARDS = 60
 WATCHED = 22.0  # seconds: longer than the kubelet's look at its whole folder, every 20
 DONE, ROLLED_BACK, REFUSED, FAILED, SKIPPED = "done", "rolled_back", "refused", "failed", "skipped"
 REVERT = "revert"  # what records of revert_run say in its place
-REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover")
+REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover") + tuple(sorted(apply_api.SECONDS))
 
 
 def limit_of(step):
@@ -41,6 +41,8 @@ def budget(step):
     """Seconds after which the step has ended, whatever happens: guards, proof, and the same again for the way back."""
     if step.get("remedy") == "recover":  # what was interrupted may have been of any kind, and several
         return GUARDS + 4 * BACK_OFF
+    if step.get("remedy") in apply_api.SECONDS:
+        return GUARDS + apply_api.SECONDS[step["remedy"]]
     return GUARDS + 2 * max(limit_of(step), BACK_OFF) + WATCHED
 
 
@@ -137,22 +139,26 @@ class _Executor:
             self._hold(strict=True)
         if self.step["remedy"] == "recover":
             return self._recover()
-        scene = guard.check(self.step, self.params)
-        self.credentials, self.notes = scene.credentials, scene.notes
+        through_api, former = self.step["remedy"] in apply_api.SECONDS, None
+        if not through_api:
+            scene = guard.check(self.step, self.params)
+            self.credentials, self.notes, former = scene.credentials, scene.notes, scene.former
         if self.as_step.check:
             return _answer(SKIPPED, "check mode: nothing was changed", notes=self.notes)
-        former = scene.former
         record = self._record(former)
         earlier = self._earlier(proof.claim(self.as_step, record))
         if earlier:
             return earlier
         begin = time.monotonic()
         try:
-            done = self._write()
+            done = apply_api.do(self.step, self.as_step, self.params) if through_api else self._write()
         except ChangeError as error:
             if not error.changed:
                 proof.end(self.params["run_id"], self.step["id"], proof.NOT_DONE, str(error), self.root)
             raise
+        if through_api:
+            self._end(record, proof.PROVEN if done["proven"] else proof.FAILED, done["reason"], None, done["entry"])
+            return _answer(DONE if done["proven"] else FAILED, done["reason"], done["changed"], None, done["entry"], self.notes)
         return self._proved(record, done, former, begin)
 
     def _hold(self, strict):
@@ -198,7 +204,7 @@ class _Executor:
         """Restart, wait, and if it is not proven in time: back. begin: just before the write."""
         expect = record["expect"]
         if expect.get("restart") == "signal" and former:
-            terminate(former)
+            prove.terminate(former)
         moved = not expect.get("restart")
         # a file that is taken away need not restart anything
         want = prove.Want(record["component"], expect.get("flags"), record["former"]["argv"] if moved and record["former"] else None,
@@ -228,7 +234,7 @@ class _Executor:
             for one in prove.instances(component):
                 if not former or one.identity != former.identity:
                     ended = one.identity
-                    terminate(one)  # it runs with what was taken back
+                    prove.terminate(one)  # it runs with what was taken back
         if not record["former"]:
             reason += ", and it did not run before either"
             state = proof.ROLLED_BACK if entry else proof.FAILED
@@ -284,10 +290,10 @@ class _Executor:
             raise guard.Refused("run %s is still at work on %s (step %s); let it end and run again"
                                 % (waiting[0]["run_id"], self.host, waiting[0]["step"]))
         ended = recover.recover_all(self.as_step)
-        told = ["%s of %s: %s" % (one["path"], one["run_id"], one["result"]) for one in ended]
+        told = ["%s of %s: %s" % (one["path"], one["run_id"], one["result"] or "still open, for %s" % one["error"]) for one in ended]
         if self.as_step.check:
             return _answer(SKIPPED, "check mode: nothing was changed")
-        worst, changed = DONE, bool(ended)
+        worst, changed = DONE if all(one["result"] for one in ended) else FAILED, any(one["result"] for one in ended)
         for record in proof.unproven(self.root):
             answer = self._resumed(record)
             changed = changed or answer["changed"]
@@ -298,6 +304,11 @@ class _Executor:
 
     def _resumed(self, record):
         """One step that was begun by a program that is gone."""
+        if not record.get("error") and record.get("remedy") in apply_api.SECONDS:
+            state, reason = apply_api.resumed(record)
+            if state:
+                self._end(record, state, reason)
+            return _answer(DONE if state else FAILED, reason)
         if record.get("error") or not record.get("component"):
             return _answer(FAILED, "its record cannot be read (%s)" % record.get("error"))
         if record.get("remedy") == REVERT:
@@ -328,22 +339,3 @@ class _Executor:
 
 def _listed(value):
     return [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)] if value else []
-
-
-def terminate(instance):
-    """SIGTERM to exactly this process: by a descriptor of it where there are such, so that no other can take its number."""
-    opened = getattr(os, "pidfd_open", None)
-    send = getattr(signal, "pidfd_send_signal", None)
-    try:
-        if not (opened and send):
-            raise OSError
-        fd = opened(instance.pid)
-    except OSError:
-        if not prove.gone(instance):
-            os.kill(instance.pid, signal.SIGTERM)
-        return
-    try:
-        if not prove.gone(instance):
-            send(fd, signal.SIGTERM)
-    finally:
-        os.close(fd)

@@ -41,13 +41,13 @@ def compare_and_swap(path, expected_sha256, splices, step):
     Returns {changed, path, real, linked, sha256_before, sha256_after, entry, note}. ChangeError: nothing was changed,
     unless its `changed` says otherwise.
     """
-    _demand_digest(path, expected_sha256)
+    demand_digest(path, expected_sha256)
     return _swap(path, expected_sha256, lambda former: splice(path, former, splices), step, "edit")
 
 
 def replace(path, expected_sha256, data, step):
     """Replace all bytes of a file that is still what evidence said."""
-    _demand_digest(path, expected_sha256)
+    demand_digest(path, expected_sha256)
     return _swap(path, expected_sha256, lambda former: data, step, "edit")
 
 
@@ -58,7 +58,7 @@ def create_file(path, data, step, attributes=None, make_folder=False):
 
 def move_out(path, expected_sha256, step):
     """Take a file away; the journal keeps its bytes, owner, mode and attributes."""
-    _demand_digest(path, expected_sha256)
+    demand_digest(path, expected_sha256)
     return _swap(path, expected_sha256, lambda former: None, step, "remove")
 
 
@@ -76,7 +76,8 @@ def splice(path, former, splices):
     return b"".join(parts + [former[position:]])
 
 
-def _demand_digest(path, expected_sha256):
+def demand_digest(path, expected_sha256):
+    """A change without the digest of what it is based on is none."""
     if not isinstance(expected_sha256, str) or not SHA256.match(expected_sha256):
         raise ChangeError("%s was not changed: the sha256 that it should have is missing" % path)
 
@@ -88,14 +89,14 @@ def _swap(path, expected, edit, step, action, attributes=None, make_folder=False
             _make_folder(place)
         with durable.told("%s was not changed" % path), _folder(place, make_folder) as folder:
             found = None if folder is None else target.look(place, folder)
-            _compare(place, found, expected)
+            compare(path, found.sha256 if found else None, expected)
             after = edit(found.data if found else None)
             answer = {"changed": after != (found.data if found else None), "path": path, "real": place.real, "linked": place.linked,
                       "sha256_before": expected, "sha256_after": None if after is None else durable.digest(after), "entry": None,
                       "note": "%s is a symbolic link and stays one: %s is what is written" % (path, place.real) if place.linked else None}
             if answer["changed"]:
                 _demand_replaceable(place, found, action)
-                _demand_ended(place, step.root)
+                demand_ended(place.path, place.real, step.root)
                 if not step.check:
                     answer["entry"] = _Swap(place, folder, found, after, attributes or found).run(step, root_fd, dict(
                         (key, answer[key]) for key in ("path", "real", "sha256_before", "sha256_after")))
@@ -126,16 +127,16 @@ def _make_folder(place):
         durable.sync_folder(os.path.dirname(place.folder))
 
 
-def _compare(place, found, expected):
-    present = found.sha256 if found else None
+def compare(path, present, expected):
+    """Refuse unless the digest that is there now is the expected one; None is an absence."""
     if present == expected:
         return
     if expected is None:
-        raise ChangeError("%s was not made: there is such a file already; collect evidence and plan again" % place.path)
+        raise ChangeError("%s was not made: there is such a file already; collect evidence and plan again" % path)
     if present is None:
-        raise ChangeError("%s was not changed: it is gone since evidence was collected; collect evidence and plan again" % place.path)
+        raise ChangeError("%s was not changed: it is gone since evidence was collected; collect evidence and plan again" % path)
     raise ChangeError("%s was not changed: it is no longer what evidence said (sha256 %s, expected %s); collect evidence and plan again"
-                      % (place.path, present, expected))
+                      % (path, present, expected))
 
 
 def _demand_replaceable(place, found, action):
@@ -146,12 +147,12 @@ def _demand_replaceable(place, found, action):
         raise ChangeError("%s was not changed: it is a symbolic link to %s; make or remove it by hand" % (place.path, place.real))
 
 
-def _demand_ended(place, root):
-    """A file whose last change was interrupted is not changed again before that one is ended."""
+def demand_ended(path, real, root):
+    """What was changed and interrupted is not changed again before that one is ended."""
     for item in journal.open_entries(root):
-        if item["intent"] is None or item["intent"]["real"] == place.real:
+        if item["intent"] is None or item["intent"]["real"] == real:
             raise ChangeError("%s was not changed: the change %s of run %s was interrupted; let kubemend finish or undo it first (KM902)"
-                              % (place.path, item["entry"], item["run_id"]))
+                              % (path, item["entry"], item["run_id"]))
 
 
 class _Swap:

@@ -25,6 +25,7 @@ SCHEMA = "kubemend.journal/1"
 INTENT, END, BEFORE = ".json", ".end.json", ".before"
 ENTRY = re.compile(r"[0-9]{3,}-[A-Za-z0-9_%-]+\Z")
 COMMITTED, NOT_DONE, SUPERSEDED = "committed", "not_done", "superseded"
+CONFIG_MAP = "configmap:"  # what `real` of an entry begins with that is about a text of the API: configmap:<namespace>/<name>#<key>
 
 
 class Step:
@@ -91,6 +92,11 @@ class Entry:
         with contextlib.suppress(OSError):
             durable.unlink(durable.temporary(self.name + END), self.fd)
             self.end(NOT_DONE, self.run_id, reason)
+
+
+def in_api(intent):
+    """Whether an entry is about a text of the API instead of a file of this node."""
+    return intent["real"].startswith(CONFIG_MAP)
 
 
 def end_record(name, result, by, reason=None, sha256=None):

@@ -12,6 +12,8 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 import glob
+import os
+import signal
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import proof
@@ -262,3 +264,21 @@ def _look(want, credentials, found, state):
     state.wrong_at = (state.wrong_at or now) if contrary else None
     found.reason = want.lacking(told, now - state.since)
     found.shown_at = (found.shown_at or now) if found.reason is None else None
+
+def terminate(instance):
+    """SIGTERM to exactly this process: by a descriptor of it where there are such, so that no other can take its number."""
+    opened = getattr(os, "pidfd_open", None)
+    send = getattr(signal, "pidfd_send_signal", None)
+    try:
+        if not (opened and send):
+            raise OSError
+        fd = opened(instance.pid)
+    except OSError:
+        if not gone(instance):
+            os.kill(instance.pid, signal.SIGTERM)
+        return
+    try:
+        if not gone(instance):
+            send(fd, signal.SIGTERM)
+    finally:
+        os.close(fd)

@@ -36,7 +36,7 @@ def _told(item, root):
     if intent is None:
         return item
     try:
-        item["sha256"] = present(intent["real"], root)
+        item["sha256"] = present(intent, root)
         item["state"] = _state(intent, item["sha256"])
     except (OSError, ChangeError) as error:
         item["error"] = durable.one_line(error)
@@ -46,9 +46,13 @@ def _told(item, root):
     return item
 
 
-def present(path, root):
-    """The sha256 of what lies there now, None when nothing does."""
-    place = target.Place(path, root)
+def present(intent, root):
+    """The sha256 of what is there now, None when nothing is; ChangeError when it cannot be told, as by an API that is away."""
+    if journal.in_api(intent):
+        # few nodes have such an entry, and the door to the API costs each the time to compile it
+        from ansible_collections.kubemend.remediation.plugins.module_utils import config_map
+        return config_map.present(intent)
+    place = target.Place(intent["real"], root)
     try:
         folder = place.opened()
     except FileNotFoundError:
@@ -69,13 +73,26 @@ def recover(item, step):
 
 
 def recover_all(step):
-    """End every interrupted change and remove what killed processes left in our own folder."""
+    """End every interrupted change and remove what killed processes left in our own folder.
+
+    What only the API could tell stays open while it is away: result None, and `error` says why.
+    """
     with step.exclusive() as root_fd:
-        results = [_recover(item["run_id"], item["entry"], step) for item in journal.open_entries(step.root)]
+        results = [_recover_or_tell(item, step) for item in journal.open_entries(step.root)]
         if root_fd is not None:
             with durable.told("%s cannot be tidied" % step.root):
                 _sweep(root_fd, step.root)
     return results
+
+
+def _recover_or_tell(item, step):
+    try:
+        return _recover(item["run_id"], item["entry"], step)
+    except ChangeError as error:
+        intent = item["intent"]
+        if intent is None or not journal.in_api(intent):
+            raise
+        return {"run_id": item["run_id"], "entry": item["entry"], "path": intent["path"], "result": None, "sha256": None, "error": str(error)}
 
 
 def _recover(run_id, name, step):
@@ -88,9 +105,9 @@ def _recover(run_id, name, step):
     if end:
         return dict(answer, result=end["result"], sha256=end["sha256_present"])
     with durable.told("the interrupted change of %s (entry %s of run %s) was not ended" % (intent["path"], name, run_id)):
-        if not step.check:
+        if not step.check and not journal.in_api(intent):
             _remove_temporary(intent)
-        sha256 = present(intent["real"], step.root)
+        sha256 = present(intent, step.root)
         result = STATES[_state(intent, sha256)]
         if not step.check:
             with journal.opened(step.root, run_id) as fd:

@@ -12,7 +12,7 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, journal, recover
+from ansible_collections.kubemend.remediation.plugins.module_utils import change, config_map, durable, journal, recover
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
 RESTORE, ALREADY, CONFLICT, KEPT, OPEN = "restore", "already", "conflict", "kept", "interrupted"
@@ -76,7 +76,9 @@ def _restore(run_id, one, step):
     here = step.also(reverts="%s/%s" % (run_id, last["entry"]))
     try:
         former = None if one["sha256_former"] is None else journal.former_bytes(first, step.root)
-        if former is None:
+        if journal.in_api(intent):
+            done = config_map.replace(last["intent"], former, here)
+        elif former is None:
             done = change.move_out(one["real"], one["sha256_left"], here)
         elif one["sha256_left"] is None:
             done = change.create_file(one["real"], former, here, change.Attributes(
@@ -111,7 +113,7 @@ def _stretch(items, root):
     one = {"path": last["path"], "real": last["real"], "entries": [item["entry"] for item in items], "items": items, "state": None,
            "sha256_left": last["sha256_after"], "sha256_former": first["sha256_before"], "sha256_present": None, "reason": None}
     try:
-        one["sha256_present"] = recover.present(last["real"], root)
+        one["sha256_present"] = recover.present(last, root)
     except (OSError, ChangeError) as error:
         one.update(state=CONFLICT, reason=durable.one_line(error))
         return one

@@ -204,7 +204,7 @@ class _Revert:
             self._end(step, proof.NOT_DONE, results[0]["reason"])
             return
         if signalled and former:
-            apply_step.terminate(former)
+            prove.terminate(former)
         if not any(one.former for one in pending):
             self.components.append(_component(component, None, "it did not run before that run either", True))
             self._end(step, proof.PROVEN, "it did not run before")

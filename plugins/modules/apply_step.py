@@ -46,7 +46,12 @@ options:
     default: true
   kubeconfig:
     description:
-      - Kubeconfig on the node whose client certificate asks components. By default the ones that installers leave.
+      - Kubeconfig on the node whose client certificate asks components, and with which the API is written to. By default the ones
+        that installers leave.
+    type: path
+  kubectl:
+    description:
+      - kubectl on the node. By default the one in the usual folders.
     type: path
   run_id:
     description:
@@ -136,6 +141,7 @@ def main():
             "ttl": {"type": "int", "default": 900},
             "locked": {"type": "bool", "default": True},
             "kubeconfig": {"type": "path"},
+        "kubectl": {"type": "path"},
             "run_id": {"type": "str"},
             "step": {"type": "dict"},
             "lock": {"type": "dict"},

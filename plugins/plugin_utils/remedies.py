@@ -13,7 +13,11 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.module_utils import pending
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster, control_plane, edit, edit_scalar, flags, manifest, owner
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import members
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
+
+# As the node's journal names it.
+KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
 
 # Forms in which editors, packagers and tools leave a former file beside the new one.
 BACKUP = re.compile(r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|dpkg-old|dpkg-bak|ucf-old)([.-]?\d+)?"
@@ -22,16 +26,17 @@ BACKUP = re.compile(r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|d
 
 def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None, risk: int = 2, **more: Any) -> Step:
     finding = scene.finding
+    component, concerned = more.pop("component", finding.component), more.pop("concerned", [finding.component])
     # Where another tool owns the files this comes first, whatever else stands in the way: it names the place to change.
     blocked_by = owner.foreign(scene.document) or blocked_by
     left = [path for host in scene.cluster.hosts for path in host.installer]
-    notes = [owner.note(scene.document, remedy, finding.component, left)]
+    notes = [owner.note(scene.document, remedy, name, left) for name in concerned]
     gone = cluster.lost(scene.cluster)
     if gone:
         notes.append(f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no quorum")
-    label = "-".join(part for part in (finding.host, finding.component, remedy.replace("_", "-")) if part)
+    label = "-".join(part for part in (finding.host, component, remedy.replace("_", "-")) if part)
     return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", label), finding.host or scene.cluster.api_host or "", finding.code, remedy,
-                risk, target, finding.component, finding.node, blocked_by=blocked_by, note="; ".join(filter(None, notes)), **more)
+                risk, target, component, finding.node, blocked_by=blocked_by, note="; ".join(filter(None, notes)), **more)
 
 
 def _not_now(scene: Scene) -> str | None:
@@ -207,19 +212,26 @@ def _guard(scene: Scene, path: str | None = None) -> dict[str, Any]:
 
 
 def kubeadm_config(scene: Scene) -> Step | None:
-    """KM110: leader-elect true in kubeadm-config's extraArgs; nothing restarts, the next upgrade keeps election on."""
+    """KM110: leader-elect true in kubeadm-config's extraArgs; nothing restarts, the next upgrade keeps election on.
+
+    One text, one step: it mends every component that the text switches off, whichever of them the finding names.
+    """
     record = scene.cluster.answer("kubeadm_config") or {}
-    sections = {"kube-scheduler": "scheduler", "kube-controller-manager": "controllerManager"}
-    target = "ConfigMap kube-system/kubeadm-config"
+    server = scene.cluster.answer("server") or {}
+    target = members.KUBEADM_CONFIG
+    source, edits = {**record, "path": target}, []
     try:
-        # Secrets in it are masked byte for byte: the splice is done on the true text, where the API is.
-        made = edit_scalar.set_extra_arg(Source.of({**record, "path": target}), sections[scene.finding.component or ""], "leader-elect", "true")
-    except EditRefused as refused:
-        return _step(scene, "kubeadm_config", target, str(refused), risk=1)
-    by_hand = "this version does not write it: kubectl -n kube-system edit configmap kubeadm-config"
-    return _step(scene, "kubeadm_config", target, by_hand, risk=1, diff=made.diff,
-                 change={**_splice(made), "kind": "kubeadm_config", "path": target,
-                         "resource_version": record.get("resource_version")})
+        sections = members.switched_off(record)
+        for section in sections:
+            # Secrets in it are masked byte for byte: the splice is done on the true text, where the API is.
+            edits.append(edit_scalar.set_extra_arg(Source.of(source), section, "leader-elect", "true"))
+    except (EditRefused, manifest.ManifestError) as refused:
+        return _step(scene, "kubeadm_config", target, str(refused), risk=1, component=None)
+    splices = sorted(splice for made in edits for splice in _splice(made)["splices"])
+    return _step(scene, "kubeadm_config", target, None, risk=1, component=None, concerned=list(sections.values()), limit=60,
+                 diff="".join(made.diff for made in edits),
+                 change={"kind": "kubeadm_config", "path": target, "real": KUBEADM_CONFIG, "sha256": record.get("sha256"), "splices": splices,
+                         "resource_version": record.get("resource_version"), "cluster_uid": server.get("kube_system_uid")})
 
 
 def recover(scene: Scene) -> Step | None:

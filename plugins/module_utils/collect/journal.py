@@ -32,8 +32,8 @@ def collect(context):
     runs = journal.list_runs(ROOT, MAX_RUNS + 1)
     context.source = ROOT
     context.truncated = len(runs) > MAX_RUNS
-    folders = set(os.path.dirname(path) for run in runs for path in run["paths"])
-    folders.update(os.path.dirname(item["real"]) for item in pending if item["real"])
+    paths = [path for run in runs for path in run["paths"]] + [item["real"] for item in pending if item["real"]]
+    folders = set(os.path.dirname(path) for path in paths if path.startswith("/"))  # others are texts of the API
     unproven = [{"run_id": one.get("run_id"), "step": one.get("step"), "component": one.get("component"), "path": one.get("path"),
                  "running": one.get("running")} for one in proof.unproven(ROOT)]
     return {"pending": pending, "unproven": unproven, "runs": runs[-MAX_RUNS:], "lock": _lock(durable.ChangeError), "busy": busy or durable.busy(ROOT),

@@ -29,12 +29,9 @@ def kubeadm_config(cluster: Cluster) -> Iterator[Outcome]:
         yield Outcome(applies=False, note="no kubeadm-config" if absent else "a single master needs no election")
         return
     record = cluster.answer("kubeadm_config") or {}
-    text = manifest.parseable(record.get("text") or "", control_plane.spans(record))
     hits, missing = [], list(cluster.missing("kubeadm_config"))
     try:
-        for component, value, line in _leader_elect_args(text):
-            if flags.parse_bool(value) is True:
-                continue
+        for component, value, line in _switched_off(record):
             hits.append(Hit(
                 f"kubeadm-config sets leader-elect to {value!r}: the next kubeadm upgrade writes it again",
                 (Proof("api", object=KUBEADM_CONFIG, path="ClusterConfiguration", line=line,
@@ -44,6 +41,20 @@ def kubeadm_config(cluster: Cluster) -> Iterator[Outcome]:
     except manifest.ManifestError:
         missing.append(Missing(cluster.api_host or "cluster API", "kubeadm_config", "error"))
     yield Outcome(tuple(hits), tuple(missing), note=_silence(cluster))
+
+
+def switched_off(record: Mapping[str, Any]) -> dict[str, str]:
+    """Section of the ClusterConfiguration -> component, of those whose leader-elect is not true there."""
+    names = {"kube-controller-manager": "controllerManager", "kube-scheduler": "scheduler"}
+    off = {component for component, dummy, dummy in _switched_off(record)}
+    return {section: component for component, section in names.items() if component in off}
+
+
+def _switched_off(record: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    text = manifest.parseable(record.get("text") or "", control_plane.spans(record))
+    for component, value, line in _leader_elect_args(text):
+        if flags.parse_bool(value) is not True:
+            yield component, value, line
 
 
 def _leader_elect_args(text: str) -> Iterator[tuple[str, str, int]]:

@@ -196,6 +196,15 @@ def test_kubeadm_config_is_risk_1_and_comes_last(world):
     world.api["collectors"]["kubeadm_config"] = {"status": "ok", "data": {"text": text, "resource_version": "7"}}
     break_election(world, "m2", SCHEDULER)
     steps = planned(world, max_risk=1)
-    assert [(step.remedy, step.allowed) for step in steps] == [("edit_manifest", False), ("kubeadm_config", False)]
-    assert "kubectl -n kube-system edit configmap kubeadm-config" in steps[1].blocked_by
+    assert [(step.remedy, step.allowed) for step in steps] == [("edit_manifest", False), ("kubeadm_config", True)]
     assert '+    leader-elect: "true"' in steps[1].diff and steps[1].change["resource_version"] == "7"
+    assert steps[1].change["real"] == "configmap:kube-system/kubeadm-config#ClusterConfiguration" and steps[1].host == world.api["host"]
+
+
+def test_kubeadm_config_that_is_wrong_twice_is_one_step(world):
+    text = ('apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\ncontrollerManager:\n  extraArgs:\n  - name: leader-elect\n'
+            '    value: "false"\nscheduler:\n  extraArgs:\n  - {name: leader-elect, value: "no"}\n')
+    world.api["collectors"]["kubeadm_config"] = {"status": "ok", "data": {"text": text, "resource_version": "7"}}
+    step, = planned(world, max_risk=1)
+    assert step.component is None and [splice[2:] for splice in step.change["splices"]] == [["ImZhbHNlIg==", "InRydWUi"], ["Im5vIg==", "InRydWUi"]]
+    assert step.diff.count('"true"') == 2

@@ -1,0 +1,129 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An API server that is written to, behind a unix socket as kubectl proxy has it, and what it is to do wrong."""
+
+import contextlib
+import copy
+import http.server
+import json
+import os
+import shutil
+import socketserver
+import tempfile
+import threading
+import urllib.parse
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import api, config_map, kubeconfig
+
+UID = "11111111-2222-3333-4444-555555555555"
+SYSTEM = "/api/v1/namespaces/kube-system"
+
+
+class Api:
+    """Objects by their path. wrong: {method: "refuse", "lose" or "drop"}: a 500, a connection that ends before or after it is done."""
+
+    def __init__(self) -> None:
+        self.objects: "dict[str, dict[str, Any]]" = {SYSTEM: {"metadata": {"uid": UID}}}
+        self.version, self.wrong, self.up = 7, {}, True
+        self.seen: "list[str]" = []
+        self.before = lambda method, path: None
+
+    def put(self, path: str, item: "dict[str, Any]") -> "dict[str, Any]":
+        self.version += 1
+        self.objects[path] = copy.deepcopy(item)
+        self.objects[path].setdefault("metadata", {})["resourceVersion"] = str(self.version)
+        return self.objects[path]
+
+    def answer(self, method: str, path: str, query: "dict[str, str]", sent: Any) -> "tuple[int, Any]":
+        """The code and the object."""
+        if method == "PUT":
+            if path not in self.objects:
+                return 404, {}
+            if sent["metadata"].get("resourceVersion") != self.objects[path]["metadata"]["resourceVersion"]:
+                return 409, {"kind": "Status", "message": "the object has been modified"}
+            return 200, self.put(path, sent)
+        return (200, self.objects[path]) if path in self.objects else (404, {"kind": "Status", "message": "not found"})
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    fake: Api
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args: Any) -> None:
+        """Silent."""
+
+    def address_string(self) -> str:
+        return "unix"
+
+    def do_GET(self) -> None:
+        fake, parts = self.server.fake, urllib.parse.urlsplit(self.path)  # type: ignore[attr-defined]
+        sent = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"null")
+        fake.seen.append("%s %s" % (self.command, parts.path))
+        fake.before(self.command, parts.path)
+        wrong = fake.wrong.get(self.command)
+        if wrong == "lose":
+            self.close_connection = True
+            return
+        code, item = 500, {"kind": "Status", "message": "etcdserver: request timed out"}
+        if wrong != "refuse":
+            code, item = fake.answer(self.command, parts.path, dict(urllib.parse.parse_qsl(parts.query)), sent)
+        if wrong == "drop":
+            self.close_connection = True
+            return
+        body = item if isinstance(item, bytes) else json.dumps(item).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_PUT = do_POST = do_DELETE = do_GET
+
+
+@contextlib.contextmanager
+def made(monkeypatch: pytest.MonkeyPatch, fake: "Api | None" = None):
+    """A fake API that this test's code finds behind every kubeconfig of the node."""
+    fake = fake or Api()
+    path = Path(tempfile.mkdtemp(prefix="kmapi"))
+    server = _Server(str(path / "sock"), _Handler)
+    server.fake = fake
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    class Door(api.Client):
+        """In the place of kubectl proxy."""
+
+        def __init__(self, where: str, name: str, kubectl: str, config: str, deadline: Any, server: Any = None, read_only: bool = True) -> None:
+            super().__init__(str(path / "sock") if fake.up else str(path / "none"), deadline)
+            self.read_only = read_only
+
+        def send(self, *args: Any, **named: Any) -> Any:
+            assert not self.read_only
+            return super().send(*args, **named)
+
+        def __enter__(self) -> "Door":
+            return self
+
+        def __exit__(self, *dummy: Any) -> None:
+            self.connection.close()
+
+    (path / "admin.conf").touch()
+    monkeypatch.setattr(config_map, "Door", Door)
+    monkeypatch.setattr(config_map, "AWAY_SECONDS", 0)
+    monkeypatch.setattr(kubeconfig, "find_kubectl", lambda asked=None: asked or "/usr/bin/kubectl")
+    monkeypatch.setattr(kubeconfig, "KUBECONFIGS", (str(path / "admin.conf"),))
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        server.server_close()
+        shutil.rmtree(str(path), ignore_errors=True)
+        assert not os.path.exists(str(path))
