@@ -265,6 +265,7 @@ def _look(want, credentials, found, state):
     found.reason = want.lacking(told, now - state.since)
     found.shown_at = (found.shown_at or now) if found.reason is None else None
 
+
 def terminate(instance):
     """SIGTERM to exactly this process: by a descriptor of it where there are such, so that no other can take its number."""
     opened = getattr(os, "pidfd_open", None)

@@ -141,7 +141,7 @@ def main():
             "ttl": {"type": "int", "default": 900},
             "locked": {"type": "bool", "default": True},
             "kubeconfig": {"type": "path"},
-        "kubectl": {"type": "path"},
+            "kubectl": {"type": "path"},
             "run_id": {"type": "str"},
             "step": {"type": "dict"},
             "lock": {"type": "dict"},
