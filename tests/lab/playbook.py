@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Real ansible-playbook runs against the lab's nodes; and evidence recorded from them for the unit tests.
 
-python -m tests.lab.playbook record INCIDENT --k8s v1.36.3 FOLDER [ansible-playbook arguments]
+python -m tests.lab.playbook record INCIDENT --k8s v1.36.3 [--layout kubespray] FOLDER [ansible-playbook arguments]
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def audit(cluster: Cluster, hosts: Path, arguments: list[str], keep: Path | None
         return json.loads(report.read_text(encoding="utf-8"))
 
 
-def record(name: str, k8s: str, folder: Path, arguments: list[str]) -> None:
+def record(name: str, cluster: Cluster, folder: Path, arguments: list[str]) -> None:
     """Break, see the symptom, keep what an audit collects, heal."""
-    cluster, one = Cluster.find(k8s), incident.by_name(name)
+    one = incident.by_name(name)
     with cluster.locked():
         try:
             one.start(cluster, one.target)
@@ -71,8 +71,9 @@ def main() -> None:
     parser.add_argument("incident")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--k8s", default="v1.36.3")
+    parser.add_argument("--layout", default="kubeadm")
     given, rest = parser.parse_known_args()
-    record(given.incident, given.k8s, given.folder, rest)
+    record(given.incident, Cluster.find(given.k8s, layout=given.layout), given.folder, rest)
 
 
 if __name__ == "__main__":

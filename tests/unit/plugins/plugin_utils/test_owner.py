@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import owner
 
@@ -84,6 +87,15 @@ def test_kubesprays_variable_is_named_with_its_value():
     assert "leaderElect: true there in kube_scheduler_leader_elect_extra_opts" in owner.note(sprayed, "edit_config", SCHEDULER)
     for remedy in ("restart", "move_out", "recover"):
         assert owner.note(sprayed, remedy, SCHEDULER) == ""
+
+
+@pytest.mark.parametrize(("case", "sprayed"), [("v1.36.3-kubespray-scheduler-config-file", True), ("v1.36.3-healthy", False),
+                                               ("v1.18.4-healthy", False)])
+def test_hosts_of_real_clusters(case, sprayed):
+    folder = Path(__file__).resolve().parents[3] / "fixtures" / "recorded" / case / "evidence"
+    recorded = json.loads((folder / "m2.json").read_text(encoding="utf-8"))
+    assert owner.foreign(recorded) is None
+    assert bool(owner.note(recorded, "edit_config", SCHEDULER)) is sprayed
 
 
 def test_a_kubeadm_host_that_kubespray_left_files_on_is_not_kubesprays():

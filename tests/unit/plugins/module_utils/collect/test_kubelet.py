@@ -3,9 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kubelet: unit, argv, static pod path and configuration from captures and small trees."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubeconfig, kubelet, unit
+
+FIXTURES = Path(__file__).resolve().parents[4] / "fixtures"
 
 
 def test_unit_of_a_real_node(capture):
@@ -25,6 +30,18 @@ def test_command_line_of_a_stopped_kubelet(capture):
     assert argv[:4] == ["/usr/bin/kubelet", "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf", "--kubeconfig=/etc/kubernetes/kubelet.conf",
                         "--config=/var/lib/kubelet/config.yaml"]
     assert argv[-2:] == ["--v=4", "--x=a b"] and not any("$" in item for item in argv)
+
+
+def test_command_line_of_kubesprays_stopped_kubelet_is_that_of_the_running_one():
+    """Captured from a node of that layout: a line that goes on inside quotes, variables that nothing sets."""
+    capture = FIXTURES / "node" / "v1.36.3" / "kubespray"
+    block = unit.parse((capture / "systemctl-show.txt").read_text(encoding="utf-8"))[0]
+    variables = {"/etc/kubernetes/kubelet.env": (capture / "kubelet.env").read_text(encoding="utf-8")}
+    recorded = (FIXTURES / "recorded" / "v1.36.3-kubespray-scheduler-config-file" / "evidence" / "m3.json").read_text(encoding="utf-8")
+    running = json.loads(recorded)["collectors"]["kubelet"]["data"]
+    assert unit.command_line(block, variables.get) == running["process"]["argv"]
+    assert (running["unit"]["fragment_path"], running["unit"]["drop_in_paths"]) == ("/etc/systemd/system/kubelet.service", [])
+    assert (running["config"]["path"], running["static_pod_path"]) == ("/etc/kubernetes/kubelet-config.yaml", "/etc/kubernetes/manifests")
 
 
 @pytest.mark.parametrize("text, expected", [
