@@ -15,6 +15,7 @@ from ansible.utils.display import Display
 from ansible_collections.kubemend.remediation.plugins.module_utils import revert_run
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, reverting
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import revert
 
 
 class ActionModule(NodeAction):
@@ -121,7 +122,7 @@ class ActionModule(NodeAction):
             held, sentence = locking.decide(locking.noted(folder), args["run_id"])
             stopped = "" if held else sentence
         report = reverting.Report(said, args["reverts"], choice, done, self._task.check_mode, not_asked, stopped)
-        text = reverting.render(report)
+        text = revert.render(report)
         path = Path(folder) / "report.txt"
         path.unlink(missing_ok=True)
         path.touch(mode=0o600)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what hosts say can be undone, which run of it is meant, and the report of it.
+"""PRIVATE to this collection: what hosts say can be undone, which run of it is meant, and what became of it.
 
 What each host said lies in `revert/` of the run's report folder, one file for the list and one for what was done. It is
 untrusted: every value is checked here, and nothing of it becomes an Ansible variable but run ids and inventory names.
@@ -20,18 +20,13 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.lock import RUN_ID
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.text import escape
 
 FOLDER = "revert"
 LISTED, DONE, BEGUN = ".json", ".done.json", ".begun"
 STATES = ("restore", "already", "conflict", "kept", "interrupted")
 RESULTS = ("restored", "already", "refused", "kept")
-WOULD = {"restore": "can be restored", "already": "holds its former bytes already", "conflict": "cannot be restored",
-         "kept": "is never put back", "interrupted": "cannot be restored yet"}
-BECAME = {"restored": "restored", "already": "held its former bytes already", "refused": "refused", "kept": "kept as it is"}
 _SHA = re.compile(r"[0-9a-f]{64}\Z")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z\Z")
-COMMAND = "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id="
 
 
 @dataclass(frozen=True)
@@ -213,96 +208,6 @@ def verdict(report: Report) -> tuple[str, str]:
         return bad.state, f"the revert of run {report.choice.run_id} on {bad.host} is {bad.state}: {bad.reason}"
     left = [host for host in report.choice.hosts if host not in {item.host for item in report.done}]
     return ("failed", f"run {report.choice.run_id} was not taken back on {', '.join(left)}") if left else ("ok", "")
-
-
-def render(report: Report) -> str:
-    """The report for a person; every line escaped."""
-    if report.choice.problem or report.wanted is None:
-        lines = _list(report.listings)
-        if report.choice.problem:
-            lines += ["", f"kubemend: {report.choice.problem}"]
-    else:
-        lines = _undone(report)
-    silent = [item for item in report.listings if item.status != "ok"]
-    if silent or report.not_asked:
-        at = len(lines) - 1 if lines[-1].startswith("kubemend:") else len(lines)
-        more = ["", "Not known, because not asked:"]
-        more += [f"  {item.host}: {item.reason or item.status}" for item in silent]
-        more += [f"  {host}: left out by --limit" for host in report.not_asked]
-        lines[at:at] = more
-    return "\n".join(escape(line) for line in lines) + "\n"
-
-
-def _list(listings: Sequence[Listing]) -> list[str]:
-    """Every run, the newest first, with its files on each host."""
-    known = sorted({run.run_id for item in listings for run in item.runs}, reverse=True)
-    lines = ["What runs of kubemend left on these hosts, the newest first:" if known else "No run of kubemend left anything on these hosts."]
-    able = 0
-    for run_id in known:
-        parts = [(item.host, run) for item in listings if (run := item.of(run_id))]
-        when = min((run.first for dummy, run in parts if run.first), default=None)
-        undone = sorted({name for dummy, run in parts for name in run.reverts})
-        lines += ["", f"run {run_id}" + (f" ({when})" if when else "") + (f", which took back run {', '.join(undone)}" if undone else "")]
-        for host, run in parts:
-            lines += _files_of(host, run.files, WOULD)
-            if run.error:
-                lines.append(f"  {host}: {run.error}")
-        if any(file.state == "restore" for dummy, run in parts for file in run.files):
-            able += 1
-            lines.append(f"  undo: {COMMAND}{run_id}")
-    if known:
-        lines += ["", f"kubemend: {able} of {len(known)} runs can be undone"]
-    more = [item.host for item in listings if item.truncated]
-    if more:
-        lines.insert(1, f"(older runs of {', '.join(more)} are not shown)")
-    return lines
-
-
-def _files_of(host: str, files: Iterable[File], words: Mapping[str, str]) -> list[str]:
-    lines = []
-    for file in files:
-        whose = f" ({file.component})" if file.component else ""
-        lines.append(f"  {host} {file.path}{whose}: {words[file.state]}")
-        if file.reason and file.state not in ("restore", "restored", "already"):
-            lines.append(f"    {file.reason}")
-        if file.state in ("conflict", "refused") and not all(item in file.reason for item in file.digests if item):
-            left, former, present = (item or "absent" for item in file.digests)
-            lines.append(f"    sha256 now {present}; the run left {left}; before it {former}")
-    return lines
-
-
-def _undone(report: Report) -> list[str]:
-    """What was done with the chosen run, or would be done."""
-    run_id = report.choice.run_id
-    lines = [f"Check mode, nothing is changed. Taking back run {run_id} would find:" if report.check else f"Taking back run {run_id}:"]
-    done = {item.host: item for item in report.done}
-    for item in report.listings:
-        run = item.of(run_id or "")
-        if run is None:
-            continue
-        found = done.get(item.host)
-        if found is None:
-            lines += ["", f"{item.host}:" if report.check else f"{item.host}: not begun"]
-            lines += _files_of(item.host, run.files, WOULD) + ([f"  {run.error}"] if run.error else [])
-            continue
-        lines += ["", f"{item.host}: {found.state}"]
-        lines += _files_of(item.host, found.files, BECAME)
-        for one in found.components:
-            proven = {True: "runs again as before", False: "is NOT proven", None: "needs no proof"}[one["proven"]]
-            lines.append(f"  {item.host} {one['component']} {proven}" + (f": {one['reason']}" if one["reason"] else ""))
-        if found.reason and not any(found.reason == file.reason for file in found.files) and not any(
-                found.reason == one["reason"] for one in found.components):
-            lines.append(f"  {found.reason}")
-    files = [file for item in report.done for file in item.files]
-    count = {name: sum(file.state == name for file in files) for name in RESULTS}
-    sentence = verdict(report)[1]
-    if report.check:
-        can = sum(file.state == "restore" for item in report.listings if (run := item.of(run_id or "")) for file in run.files)
-        lines += ["", f"kubemend: {can} files would be restored"]
-    else:
-        told = ", ".join(f"{number} {name}" for name, number in count.items() if number) or "nothing was restored"
-        lines += ["", f"kubemend: run {run_id}: {told}" + (f"; {sentence}" if sentence else "")]
-    return lines
 
 
 def write(folder: str, host: str, suffix: str, document: Mapping[str, Any]) -> None:

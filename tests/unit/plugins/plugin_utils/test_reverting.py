@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import reverting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import revert
 
 OLD, NEW, UNDO = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-aaaaaa"
 A, B, C = "a" * 64, "b" * 64, "c" * 64
@@ -78,23 +79,23 @@ def test_what_became_of_it(answer: dict[str, Any], state: str, reason: str) -> N
 def test_the_list() -> None:
     listings = [said("m2", run(NEW, file(), file("conflict", path="/x", reason="theirs")), run(OLD, file("already"))),
                 said("w1", status="unreachable", reason="timed out")]
-    text = reverting.render(reverting.Report(listings, None, reverting.choose(listings, None), not_asked=["m3"]))
-    assert text.index(NEW) < text.index(OLD) and f"undo: {reverting.COMMAND}{NEW}" in text and f"kubemend_run_id={OLD}" not in text
+    text = revert.render(reverting.Report(listings, None, reverting.choose(listings, None), not_asked=["m3"]))
+    assert text.index(NEW) < text.index(OLD) and f"undo: {revert.COMMAND}{NEW}" in text and f"kubemend_run_id={OLD}" not in text
     assert "kubemend: 1 of 2 runs can be undone" == text.splitlines()[-1]
     for words in ("m2 /x (kube-scheduler): cannot be restored", "theirs", "w1: timed out", "m3: left out by --limit", A, B, C):
         assert words in text
-    assert "No run of kubemend" in reverting.render(reverting.Report([said("m1")], None, reverting.Choice(None)))
+    assert "No run of kubemend" in revert.render(reverting.Report([said("m1")], None, reverting.Choice(None)))
 
 
 def test_the_report() -> None:
     listings = [said("m1", run(OLD, file())), said("m2", run(OLD, file("\x1b", path="/a\x1b[2J"), file(path="/b\x1b[2J")))]
     choice = reverting.choose(listings, "last")
     checked = reverting.Report(listings, "last", choice, check=True)
-    assert "kubemend: 2 files would be restored" in reverting.render(checked) and reverting.verdict(checked) == ("ok", "")
+    assert "kubemend: 2 files would be restored" in revert.render(checked) and reverting.verdict(checked) == ("ok", "")
     done = [reverting.outcome("m1", "ok", "", {"components": [{"component": "kube-scheduler", "proven": False, "reason": "it is down"}],
                                                "paths": [file("restored", "result")], "changed": True})]
     report = reverting.Report(listings, "last", choice, done)
-    text = reverting.render(report)
+    text = revert.render(report)
     assert "m1: failed" in text and "kube-scheduler is NOT proven: it is down" in text and "m2: not begun" in text
     assert "\x1b" not in text and text.count("  m2 /b") == 1 and "/a" not in text
     assert reverting.verdict(report) == ("failed", f"the revert of run {OLD} on m1 is failed: it is down") and "it is down" in text.splitlines()[-1]
