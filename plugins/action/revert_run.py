@@ -103,8 +103,8 @@ class ActionModule(NodeAction):
         for before in reverting.outcomes(args["report_dir"], choice.hosts):
             if before.host == host:
                 return "it was begun already in this run"
-            if before.state != "done":
-                return f"{before.host} before it is {before.state}"
+            if before.state != "done" and not before.alone:
+                return f"{before.host} before it is {before.state}; once that is mended, run again"
         if args["locked"]:
             held, sentence = locking.decide(locking.noted(args["report_dir"]), args["run_id"])
             if not held:

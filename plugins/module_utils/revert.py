@@ -11,6 +11,7 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import os
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import change, config_map, durable, journal, recover
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
@@ -58,12 +59,19 @@ def _plan(run_id, root):
         if one["state"] is None:
             one["state"] = ALREADY if present == one["sha256_former"] else RESTORE if present == one["sha256_left"] else CONFLICT
             if one["state"] == CONFLICT:
-                one["reason"] = ("%s was not changed: it is neither what the run left (sha256 %s) nor what was before (%s), but %s; compare "
-                                 "them and decide by hand" % ((one["path"],) + tuple(
-                                     one[key] or "absent" for key in ("sha256_left", "sha256_former", "sha256_present"))))
+                one["reason"] = _conflict(run_id, one, root)
         if one["state"] == RESTORE:
             awaited[one["real"]] = one["sha256_former"]
     return stretches[::-1]
+
+
+def _conflict(run_id, one, root):
+    """Why somebody else's bytes stay, and where the former ones lie for whoever compares them."""
+    left, former, present = (one[key] or "absent" for key in ("sha256_left", "sha256_former", "sha256_present"))
+    before = one["items"][0]["intent"]["before"]
+    what = "it with the former bytes in %s" % os.path.join(root, journal.FOLDER, run_id, before) if before else "them"
+    return ("%s was not changed: it is neither what the run left (sha256 %s) nor what was before (%s), but %s; compare %s and decide by hand"
+            % (one["path"], left, former, present, what))
 
 
 def _shown(one):

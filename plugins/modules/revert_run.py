@@ -16,7 +16,8 @@ description:
   - Reads the journal of the node and says what a revert of each run would do to each file now, or restores the bytes from before
     a run and waits until the component runs again with its former command line.
   - Restores a file only where it still is exactly what the run left; one that somebody else changed is refused for itself, with
-    the digests of what it is, what the run left and what was before. State files are never put back.
+    the digests of what it is, what the run left and what was before, and stops neither the other files nor the other hosts. State files
+    are never put back.
   - The guards are those of a repair. Where they refuse, the files of that component stay as they are. A component that is not
     proven ends the work on its host.
   - The work goes on when the connection is lost. What happened is in the node's journal.

@@ -78,6 +78,7 @@ class Done:
     reason: str = ""
     files: tuple[File, ...] = ()
     components: tuple[Mapping[str, Any], ...] = ()
+    alone: bool = False  # what was refused is somebody else's bytes in a file: no reason to stop before other hosts
 
 
 @dataclass(frozen=True)
@@ -136,11 +137,12 @@ def outcome(host: str, status: str, reason: str, answer: Any) -> Done:
                        for one in answer["components"] if isinstance(one, dict) and isinstance(one.get("component"), str))
     error = evidence.one_line(answer["error"], 1000) if isinstance(answer.get("error"), str) else ""
     down = next((str(one["reason"]) for one in components if one["proven"] is False), "")
-    refused = next((item.reason for item in files if item.state == "refused"), "")
+    refused = next((item.reason or f"{item.path} was not changed, and nobody said why" for item in files if item.state == "refused"), "")
     if error or down or len(files) < len(answer["paths"]):
         state = "failed" if answer.get("changed") is True or down else "refused"
         return Done(host, state, error or down or "its answer cannot be read; list again to see what became of it", files, components)
-    return Done(host, "refused" if refused else "done", refused, files, components)
+    theirs = all(one.get("state") == "conflict" for one in answer["paths"] if one["result"] == "refused")
+    return Done(host, "refused" if refused else "done", refused, files, components, bool(refused) and theirs)
 
 
 def _items(value: Any) -> list[Any]:

@@ -1,22 +1,46 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A continuous integration's machine gets its clusters taken away; a developer's keeps them, because the next run is quicker."""
+"""Fixtures of the tests that repair, and what happens to clusters at the end.
+
+A continuous integration's machine gets its clusters taken away; a developer's keeps them, because the next run is quicker.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
 from tests.gate import machine
-from tests.lab import playbook
+from tests.lab import host, playbook
 from tests.lab.cluster import Cluster
+from tests.lab.repairing import NEW, OLD
+
+
+def pytest_sessionfinish():
+    if machine.in_ci():
+        for name in Cluster.known():
+            Cluster.find(name, name).down()
+
+
+@pytest.fixture(scope="module", params=[OLD, NEW] if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [OLD])
+def cluster(request):
+    reason = host.unavailable_reason() or host.version_unavailable_reason(request.param)
+    if reason:
+        if machine.in_ci() and host.unavailable_reason():
+            pytest.fail(reason)
+        pytest.skip(reason)
+    found = Cluster(request.param, 3, 1, "short").up()
+    with found.locked():
+        yield found
+        found.wait_healthy()
 
 
 @pytest.fixture
 def play(cluster, tmp_path):
-    """Run a playbook on the module's cluster; its process and its report."""
+    """Run a playbook; its process and its report."""
     def run(*arguments, name="remediate"):
         folder = tmp_path / "report"
         done = playbook.run(name, cluster.inventory, *arguments, report=str(folder))
@@ -24,9 +48,3 @@ def play(cluster, tmp_path):
         return done, json.loads((folder / "report.json").read_text(encoding="utf-8"))
 
     return run
-
-
-def pytest_sessionfinish():
-    if machine.in_ci():
-        for name in Cluster.known():
-            Cluster.find(name, name).down()

@@ -21,16 +21,22 @@ from tests.lab import incident, inventory
 from tests.lab.cluster import Cluster
 
 
+def _how(name: str, hosts: Path, arguments: tuple[str, ...], report: str, env: dict[str, str] | None) -> dict:
+    environment = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), ANSIBLE_NOCOLOR="1", **(env or {}))
+    return {"args": [sys.executable, "-m", "ansible", "playbook", "-i", str(hosts), f"kubemend.remediation.{name}",
+                     "-e", json.dumps({"kubemend_report_dir": report}), *arguments],
+            "env": environment, "stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "text": True}
+
+
 def run(name: str, hosts: Path, *arguments: str, report: str, env: dict[str, str] | None = None
         ) -> subprocess.CompletedProcess:
     """A playbook of the collection by FQCN, with nothing inherited from the caller's Ansible settings."""
-    environment = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), ANSIBLE_NOCOLOR="1",
-                                      **(env or {}))
-    return subprocess.run(
-        [sys.executable, "-m", "ansible", "playbook", "-i", str(hosts), f"kubemend.remediation.{name}",
-         "-e", json.dumps({"kubemend_report_dir": report}), *arguments],
-        env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        timeout=300, check=False)
+    return subprocess.run(**_how(name, hosts, arguments, report, env), stdout=subprocess.PIPE, timeout=300, check=False)
+
+
+def start(name: str, hosts: Path, *arguments: str, report: str, env: dict[str, str] | None = None, output) -> subprocess.Popen:
+    """The same, left to itself: its output goes to a file."""
+    return subprocess.Popen(**_how(name, hosts, arguments, report, env), stdout=output, start_new_session=True)
 
 
 def audit(cluster: Cluster, hosts: Path, arguments: list[str], keep: Path | None = None) -> dict:

@@ -8,65 +8,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 
-import pytest
+from tests.lab import jobs
+from tests.lab.repairing import CONSENT, broken, codes, listing, state
+from tests.lab.staticpod import MANAGER, manifest, set_flag, wait_election_off, wait_flag
 
-from tests.gate import machine
-from tests.lab import host, incident, jobs
-from tests.lab.cluster import Cluster
-from tests.lab.staticpod import MANAGER, SCHEDULER, manifest, processes, set_flag, wait_election_off, wait_flag
-
-OLD, NEW = "v1.18.4", "v1.36.3"
 SECRET = "    env:\n    - name: LAB_API_TOKEN\n      value: planted-secret-0815\n"
-CONSENT = ("-e", "kubemend_max_risk=2")
-
-
-@pytest.fixture(scope="module", params=[OLD, NEW] if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [OLD])
-def cluster(request):
-    reason = host.unavailable_reason() or host.version_unavailable_reason(request.param)
-    if reason:
-        if machine.in_ci() and host.unavailable_reason():
-            pytest.fail(reason)
-        pytest.skip(reason)
-    found = Cluster(request.param, 3, 1, "short").up()
-    with found.locked():
-        yield found
-        found.wait_healthy()
-
-
-@contextlib.contextmanager
-def broken(cluster, *names, target="m2", symptom=True):
-    """These incidents on that host, healed at the end whatever happened to it."""
-    chosen = [incident.by_name(name) for name in names]
-    begun = []
-    try:
-        for one in chosen:
-            begun.append(one)
-            one.start(cluster, target)
-        for one in chosen if symptom else ():
-            one.symptom(cluster, target)
-        yield
-    finally:
-        for one in reversed(begun):
-            one.finish(cluster, target)
-        cluster.wait_healthy()
-
-
-def state(cluster):
-    """What a run that only looks must not change: files, processes, our own folder."""
-    seen = {}
-    for node in cluster.of_role("master"):
-        listing = cluster.exec(node, "cd /etc/kubernetes && find . /var/lib/kubemend -type f -exec sha256sum {} + 2>/dev/null; true")
-        pids = [processes(cluster, node, component) for component in (SCHEDULER, MANAGER)]
-        seen[node.name] = (sorted(listing.stdout.decode().splitlines()), pids)
-    return seen
-
-
-def codes(report):
-    return {(item["code"], item["host"]) for item in report["findings"] if item["code"] not in ("KM113", "KM112")}
 
 
 def test_two_leaders(cluster, play):
@@ -107,10 +55,6 @@ def test_two_leaders(cluster, play):
         done, again = play(*CONSENT)
         assert done.returncode == 0 and again["steps"] == []
         assert state(cluster) == after
-
-
-def listing(cluster, node):
-    return cluster.exec(node, "ls -A /etc/kubernetes/manifests").stdout.decode().split()
 
 
 def test_two_masters_in_order_the_first_is_not_rolled_back(cluster, play):

@@ -76,6 +76,15 @@ def test_what_became_of_it(answer: dict[str, Any], state: str, reason: str) -> N
     assert reverting.outcome("m1", "unreachable", "gone", {}).state == "failed"
 
 
+@pytest.mark.parametrize("found, more, alone", [
+    ([("refused", "conflict"), ("restored", "restore")], {}, True), ([("refused", "conflict"), ("refused", "restore")], {}, False),
+    ([("restored", "restore")], {}, False), ([("refused", "conflict")], {"error": "the node's disk is full"}, False),
+])
+def test_somebody_elses_bytes_alone_stop_no_other_host(found: list[tuple[str, str]], more: dict[str, Any], alone: bool) -> None:
+    answer = {"paths": [{**file(result, "result"), "state": state} for result, state in found], "components": [], "changed": True, **more}
+    assert reverting.outcome("m1", "ok", "", answer).alone is alone
+
+
 def test_the_list() -> None:
     listings = [said("m2", run(NEW, file(), file("conflict", path="/x", reason="theirs")), run(OLD, file("already"))),
                 said("w1", status="unreachable", reason="timed out")]
