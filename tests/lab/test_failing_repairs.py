@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.lab.incidents.scheduler_config_file import CONFIG
+from tests.lab.repairing import CONSENT, broken, codes, listing, state
 from tests.lab.staticpod import MANAGER, SCHEDULER, manifest, processes, wait_election_off, wait_flag
-from tests.lab.test_repair import CONSENT, broken, cluster, codes, listing, state  # noqa: F401 - a fixture among them
 
 WRAPPER = f"""#!/lab/busybox sh
 for word; do [ "$word" = --leader-elect=true ] && exit 1; done

@@ -16,8 +16,8 @@ import pytest
 from tests.gate import machine
 from tests.lab import host, kubespray
 from tests.lab.cluster import Cluster
+from tests.lab.repairing import CONSENT, broken, codes, state
 from tests.lab.staticpod import MANAGER, SCHEDULER, election_off, manifest, processes
-from tests.lab.test_repair import CONSENT, broken, codes, state
 
 OLD, NEW = "v1.18.4", "v1.36.3"
 

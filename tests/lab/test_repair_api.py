@@ -11,7 +11,7 @@ import json
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_program
 from tests.lab import playbook
-from tests.lab.test_repair import broken, cluster, codes, play, state  # noqa: F401
+from tests.lab.repairing import broken, codes, state
 
 RISK_1 = ("-e", "kubemend_max_risk=1")
 PLANTED = "# kept: a comment behind it all\r\n# password: planted-secret-0815\n"
@@ -19,11 +19,11 @@ RUN = "20261121T090000Z-1a2b3c"
 SHIP = ("plugins.module_utils.collect",)
 
 
-def config_map(cluster):  # noqa: F811
+def config_map(cluster):
     return json.loads(cluster.kubectl("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o", "json").stdout)
 
 
-def patch(cluster, **data):  # noqa: F811
+def patch(cluster, **data):
     cluster.kubectl("-n", "kube-system", "patch", "configmap", "kubeadm-config", "--type=merge", "-p", json.dumps({"data": data}))
 
 
@@ -33,7 +33,7 @@ def kept(item):
     return {**item, "metadata": meta, "data": {name: text for name, text in item["data"].items() if name != "ClusterConfiguration"}}
 
 
-def on_node(cluster, step, **more):  # noqa: F811
+def on_node(cluster, step, **more):
     """The step's program on m1, as the action sends it, without the controller's own checks before it."""
     mark = node_program.mark()
     params = {"run_id": RUN, "step": step, "lock": None, "check": False, "kubeconfig": None, "kubectl": None, **more}
@@ -41,7 +41,7 @@ def on_node(cluster, step, **more):  # noqa: F811
     return json.loads(said.stdout.decode().split(mark + " ")[1].splitlines()[0])
 
 
-def test_kubeadm_config(cluster, play, tmp_path):  # noqa: F811
+def test_kubeadm_config(cluster, play, tmp_path):
     """Shown, then written as shown; the rest of the text and of the object stays, and revert brings the text back."""
     with broken(cluster, "kubeadm-config"):
         patch(cluster, ClusterConfiguration=PLANTED + config_map(cluster)["data"]["ClusterConfiguration"] + PLANTED, Other="kept: \ttoo\n")
@@ -71,7 +71,7 @@ def test_kubeadm_config(cluster, play, tmp_path):  # noqa: F811
                             json.dumps([{"op": "remove", "path": "/data/Other"}]))
 
 
-def test_kubeadm_config_that_somebody_else_changed(cluster):  # noqa: F811
+def test_kubeadm_config_that_somebody_else_changed(cluster):
     """What is not what evidence said is left alone, and so is the journal."""
     item = config_map(cluster)
     text = item["data"]["ClusterConfiguration"].encode()
