@@ -28,7 +28,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings impo
     unknown_names,
 )
 
-MODES = ("observe", "repair", "replay", "revert")
+SPEC = {
+    "mode": {"type": "str", "choices": ["observe", "repair", "replay", "revert"], "default": "observe"}, "symptom": {"type": "str"},
+    "faults": {"type": "list", "elements": "str"}, "max_risk": {"type": "int"},
+}
 
 
 class ActionModule(ActionBase):
@@ -39,8 +42,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
-        spec = {"mode": {"type": "str", "choices": list(MODES), "default": "observe"}, "symptom": {"type": "str"}}
-        args = self.validate_argument_spec(argument_spec=spec)[1]
+        args = self.validate_argument_spec(argument_spec=SPEC)[1]
         task_vars = task_vars or {}
         try:
             if args["mode"] == "replay":
@@ -48,7 +50,7 @@ class ActionModule(ActionBase):
             elif args["mode"] == "revert":
                 answer = self._revert(task_vars)
             else:
-                answer = self._observe(task_vars, args["symptom"], args["mode"] == "repair")
+                answer = self._observe(task_vars, args)
         except SettingsError as error:
             answer = {"failed": True, "exit_reason": "input", "msg": str(error)}
         except OSError as error:
@@ -57,10 +59,12 @@ class ActionModule(ActionBase):
         result.update(answer, changed=False)
         return result
 
-    def _observe(self, task_vars: Mapping[str, Any], symptom: str | None, may_repair: bool) -> dict[str, Any]:
+    def _observe(self, task_vars: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
         hosts = _Hosts(self, task_vars)
-        settings = hosts.settings()
-        faults = _faults(settings, symptom)
+        settings, symptom = hosts.settings(), args["symptom"]
+        if args["max_risk"] is not None:
+            settings = settings.fixed(max_risk=args["max_risk"])
+        faults = _faults(settings, symptom, args["faults"])
         run = _Folder(settings)
         made = run.make(collects=True)
         for name in hosts.expected:
@@ -69,7 +73,7 @@ class ActionModule(ActionBase):
                     evidence.write_stub(folder, name, hosts.roles(name), hosts.address(name))
         return {
             **made, **_chosen(settings, faults, symptom), "pattern": hosts.pattern,
-            "mode": self._mode(settings, may_repair), "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
+            "mode": self._mode(settings, args["mode"] == "repair"), "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
         }
 
     def _revert(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
@@ -243,15 +247,16 @@ def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | No
     }}
 
 
-def _faults(settings: Settings, symptom: str | None) -> frozenset[str] | None:
-    """The codes to judge: those of kubemend_faults, those of the symptom, or those that are both."""
-    if symptom is None:
+def _faults(settings: Settings, symptom: str | None, fixed: Iterable[str] | None) -> frozenset[str] | None:
+    """The codes to judge: those of kubemend_faults, those of the symptom or the role, or those that are both."""
+    if symptom is None and fixed is None:
         return settings.faults
-    codes = symptoms.SYMPTOMS[symptom].codes
+    codes = symptoms.SYMPTOMS[symptom].codes if symptom is not None else frozenset(fixed or ())
     if settings.faults is None:
         return codes
     if not codes & settings.faults:
-        raise SettingsError(f"kubemend_faults names no fault of {symptom}, which judges {', '.join(sorted(codes))}.")
+        what = symptom or "this role"
+        raise SettingsError(f"kubemend_faults names no fault of {what}, which judges {', '.join(sorted(codes))}.")
     return codes & settings.faults
 
 

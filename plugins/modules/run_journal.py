@@ -31,6 +31,15 @@ options:
     description:
       - What the operator sees, for example V(duplicate_pods). The run then judges that symptom's faults only.
     type: str
+  faults:
+    description:
+      - Codes of the faults that the run judges, as a role fixes them; C(kubemend_faults) may narrow them.
+    type: list
+    elements: str
+  max_risk:
+    description:
+      - The consent that a role fixes in the place of C(kubemend_max_risk), because calling it by name is the consent.
+    type: int
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.info

@@ -223,6 +223,10 @@ class Settings:
     values: Mapping[str, Any] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
 
+    def fixed(self, **values: Any) -> Settings:
+        """The same with these, whatever the variables say: a role is the consent for what it is named after."""
+        return Settings({**self.values, **{PREFIX + name: value for name, value in values.items()}}, self.notices)
+
     def __getattr__(self, name: str) -> Any:
         """settings.fail_on is the value of kubemend_fail_on."""
         try:

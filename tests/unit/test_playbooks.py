@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import settings, symptoms
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, settings, symptoms
 
 PLAYBOOKS = Path(settings.__file__).parents[2] / "playbooks"
 
@@ -143,7 +143,7 @@ def test_every_play_pins_its_strategy_and_gathers_nothing(path):
             continue
         assert play["strategy"] == "ansible.builtin.linear"
         assert play["gather_facts"] is False
-        for task in flattened(play["tasks"]):
+        for task in flattened(play["tasks"], path.parent):
             once = task.get("run_once", False) or "ansible.builtin.meta" in task
             lists = (task.get("kubemend.remediation.revert_run") or {}).get("state") == "listed"
             assert once or lists or "kubemend.remediation.node_evidence_info" in task, "a per-host task beside the collectors"
@@ -151,11 +151,45 @@ def test_every_play_pins_its_strategy_and_gathers_nothing(path):
             assert ("become" in task) == asks_a_node
 
 
-def flattened(tasks):
-    """The tasks of all blocks, rescues included."""
+def flattened(tasks, folder):
+    """The tasks of all blocks, rescues included, and of all files that they import."""
     for task in tasks:
+        path = task.get("ansible.builtin.import_tasks")
         inner = [task.get(part) or [] for part in ("block", "rescue", "always")]
-        yield from (flattened([one for part in inner for one in part]) if "block" in task else [task])
+        if path:
+            yield from flattened(yaml.safe_load((folder / path).read_text(encoding="utf-8")), (folder / path).parent)
+        else:
+            yield from (flattened([one for part in inner for one in part], folder) if "block" in task else [task])
+
+
+@pytest.mark.parametrize("role", sorted((PLAYBOOKS.parent / "roles").iterdir()), ids=lambda path: path.name)
+def test_a_role_is_the_flow_of_the_playbooks_with_its_faults_and_risk_fixed(role):
+    tasks = yaml.safe_load((role / "tasks" / "main.yml").read_text(encoding="utf-8"))
+    first, *rest = tasks
+    fixed = first["kubemend.remediation.run_journal"]
+    assert first["run_once"] and fixed["mode"] == "repair" and fixed["max_risk"] in (1, 2, 3)
+    assert set(fixed["faults"]) <= set(judge.CATALOGUE)
+    assert [task.get("ansible.builtin.import_tasks") or task["ansible.builtin.include_tasks"] for task in rest] == [f"../../../playbooks/tasks/{name}.yml" for name in ("audit", "repair")]
+    options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
+    for name, option in options.items():
+        assert not settings.VARIABLES[name].later
+        default = settings.VARIABLES[name].default
+        assert option.get("default") == (list(default) if isinstance(default, tuple) else default), name
+        assert not option.get("required")
+
+
+def test_a_role_judges_and_says_what_it_would_do(operator):
+    play = operator.folder / "role.yml"
+    play.write_text(yaml.safe_dump([{"hosts": "kube_control_plane", "gather_facts": False, "roles": ["kubemend.remediation.leader_election"]}]))
+    done = operator.run(str(play), "-e", "kubemend_max_risk=0")
+    assert done.rc == 0, done.output
+    report = done.report()
+    assert report["mode"] == "repair" and {item["code"] for item in report["verdicts"]} <= {
+        "KM101", "KM102", "KM103", "KM104", "KM105", "KM901", "KM902"}
+    assert {item["host"]: item["status"] for item in report["hosts"]}["m1"] == "unreachable"
+    assert "Lock the cluster" not in done.stdout and "skipping" in done.stdout
+    refused = operator.run(str(play), "-e", "kubemend_faults=KM110")
+    assert refused.rc == 2 and "kubemend_faults names no fault of this role" in refused.output
 
 
 def test_revert_of_hosts_that_do_not_answer_lists_and_names_them(operator):
