@@ -7,15 +7,20 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import config_map, journal
+from ansible_collections.kubemend.remediation.plugins.module_utils import config_map, journal, probe
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
-KUBEADM_CONFIG = "kubeadm_config"
-SECONDS = {KUBEADM_CONFIG: 60}  # after which such a step has ended, whatever happens
+KUBEADM_CONFIG, PROBE = "kubeadm_config", "probe"
+SECONDS = {KUBEADM_CONFIG: 60, PROBE: 180}  # after which such a step has ended, whatever happens
 
 
 def do(step, as_step, params):
     """{proven, reason, changed, entry}; ChangeError as for a file."""
-    wanted = step["change"]
+    return (_probed if step["remedy"] == PROBE else _written)(step["change"], as_step, params)
+
+
+def _written(wanted, as_step, params):
     done = config_map.compare_and_swap(wanted, as_step, _via(wanted, params))
     proven = done["left"] == done["sha256_after"]
     reason = "" if proven else "%s was changed, but somebody else changed it at once: it holds %s, not %s; find out who" % (
@@ -23,8 +28,29 @@ def do(step, as_step, params):
     return {"proven": proven, "reason": reason, "changed": done["changed"], "entry": done["entry"]}
 
 
-def resumed(record):
-    """(state of the proof, what is told) of a step whose program is gone, after its change was ended; None: not yet known."""
+def _probed(wanted, as_step, params):
+    try:
+        with config_map.reached(_via(wanted, params), read_only=False, seconds=SECONDS[PROBE]) as (api, dummy):
+            names = probe.probe(api, as_step.run_id)
+    except ApiError as error:  # a Job may be left: the record stays open, and recover removes it
+        raise ChangeError("the probe did not come to an end (%s); let kubemend remove what it left (KM902)" % error, changed=True)
+    if not names:
+        reason = ("the Job got no pod within %d s: no controller manager is at work, or something refuses its pods; look at its log and at "
+                  "kubectl -n %s get events" % (probe.PATIENCE, probe.NAMESPACE))
+    else:
+        reason = "the Job got %d pods instead of one (%s): two controller managers are at work" % (len(names), ", ".join(names))
+    return {"proven": len(names) == 1, "reason": "" if len(names) == 1 else reason, "changed": True, "entry": None}
+
+
+def resumed(record, params):
+    """(state of the proof, what is told) of a step whose program is gone, after its change was ended; state None: not yet known."""
+    if record["remedy"] == PROBE:
+        try:
+            with config_map.reached(_via({}, params), read_only=False, seconds=SECONDS[PROBE]) as (api, dummy):
+                probe.sweep(api)
+        except ApiError as error:
+            return None, "whether its Job is left is not known, because the API does not answer as it should (%s); run again when it does" % error
+        return "not_done", "nothing of the probe is left"
     item = record["entry"]
     if item and not item["end"]:
         return None, "its change of %s is still open" % record["path"]

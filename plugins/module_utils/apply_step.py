@@ -305,7 +305,7 @@ class _Executor:
     def _resumed(self, record):
         """One step that was begun by a program that is gone."""
         if not record.get("error") and record.get("remedy") in apply_api.SECONDS:
-            state, reason = apply_api.resumed(record)
+            state, reason = apply_api.resumed(record, self.params)
             if state:
                 self._end(record, state, reason)
             return _answer(DONE if state else FAILED, reason)

@@ -57,6 +57,11 @@ options:
     type: list
     elements: str
     default: []
+  probe:
+    description:
+      - Whether the plan ends with a Job that must get exactly one pod, as C(kubemend_probe).
+    type: bool
+    default: false
   symptom:
     description:
       - Reports each possible cause of this symptom with its verdict.

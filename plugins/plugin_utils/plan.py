@@ -5,7 +5,7 @@
 
 One step is one bounded change of one component on one host, with its own proof and its own way back. Steps come in the
 order in which they are done: cluster by cluster, master by master in the order of their names, on a master stray files
-first, then the controller manager (it makes the surplus pods), then the scheduler; what lies in the API last.
+first, then the controller manager (it makes the surplus pods), then the scheduler; what lies in the API last, and behind it the probe.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ Remedy = Callable[[Scene], Step | None]
 
 
 def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: Callable[[str], Mapping[str, Any]],
-         consent: Consent, remedies: Mapping[str, Remedy], key_digits: int) -> tuple[Step, ...]:
+         consent: Consent, remedies: Mapping[str, Remedy], key_digits: int, probe: Callable[[Cluster], Step] | None = None) -> tuple[Step, ...]:
     """The steps that mend these findings, in order, each with whether the operator's consent covers it.
 
-    document_of: the evidence of a host by its name. A fault without a remedy has no step: its finding says what to do.
+    document_of: the evidence of a host by its name. probe: makes the step that proves a repaired cluster, where that is wished. A fault without a remedy has no step: its finding says what to do.
     """
     by_key = {cluster.key[:key_digits] if cluster.key else None: cluster for cluster in clusters}
     made: list[Step] = []
@@ -86,21 +86,27 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
         step = remedy(Scene(finding, by_key[finding.cluster], document, consent))
         if step is not None:
             made.append(replace(step, cluster=finding.cluster))
+    if probe:
+        made += [replace(probe(by_key[key]), cluster=key) for key in {step.cluster for step in made}]
     made.sort(key=_order)
     steps: list[Step] = []
     for step in made:
         if any(other.target == step.target and other.host == step.host and other.change == step.change for other in steps):
             continue  # two faults of one place, one change
-        steps.append(_consented(replace(step, id=f"{len(steps) + 1:02}-{step.id}"), consent))
+        step = _consented(replace(step, id=f"{len(steps) + 1:02}-{step.id}"), consent)
+        if step.remedy == PROBE and step.allowed and not any(other.allowed and other.cluster == step.cluster for other in steps):
+            step = replace(step, allowed=False, blocked_by="no repair before it is allowed: there is nothing to prove")
+        steps.append(step)
     return tuple(steps)
 
 
-_RANK = {"recover": 0, "move_out": 1, "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9}
+PROBE = "probe"
+_RANK = {"recover": 0, "move_out": 1, "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9, PROBE: 10}
 
 
 def _order(step: Step) -> tuple[str, int, str, int, str]:
     rank = _RANK.get(step.remedy, 5)
-    return step.cluster or "", int(rank == 9), step.host, rank, step.component or ""
+    return step.cluster or "", max(rank, 8), step.host, rank, step.component or ""
 
 
 def _consented(step: Step, consent: Consent) -> Step:

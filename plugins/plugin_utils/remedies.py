@@ -14,7 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import pendin
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster, control_plane, edit, edit_scalar, flags, manifest, owner
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import members
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import PROBE, Scene, Step
 
 # As the node's journal names it.
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
@@ -238,6 +238,15 @@ def recover(scene: Scene) -> Step | None:
     """KM902: the node finishes or undoes what was interrupted, and looks whether the component is well."""
     return _step(scene, "recover", "/var/lib/kubemend/journal", _not_now(scene), guard=_guard(scene),
                  diff="finish or undo what the journal left open\n", limit=600)
+
+
+def probe(of: cluster.Cluster) -> Step:
+    """No fault's remedy: what proves a repaired cluster, where kubemend_probe asks for it."""
+    uid = (of.answer("server") or {}).get("kube_system_uid")
+    return Step(f"{of.api_host or 'cluster'}-probe", of.api_host or "", "KM113", PROBE, 1, "Job in namespace kube-system", limit=180,
+                blocked_by=None if of.api_status == "ok" else "no API server answers: nothing can be probed",
+                diff="a Job in namespace kube-system that must get exactly one pod, removed again with it\n",
+                change={"kind": PROBE, "cluster_uid": uid})
 
 
 REMEDIES = {

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import PROBE, Step
 
 SCHEMA = "kubemend.plan/1"
 
@@ -63,7 +63,8 @@ def outcome(plan: Iterable[Step], steps: Iterable[Mapping[str, Any]], after: mod
         if ended["state"] != "done":
             kind = "refused" if ended["state"] == "refused" else "failed"
             return 2, kind, f"step {step.id} on {step.host} is {ended['state']}: {ended['reason']}"
-        done.add(step.code)
+        if step.remedy != PROBE:  # what it proves is new; its code's other evidence is an hour of events
+            done.add(step.code)
     left = [item for item in after.verdicts if item.code in done and item.verdict in ("present", "unknown")]
     if left:
         kept = sorted({finding.host or finding.node or "the cluster" for finding in after.findings if finding.code in done}

@@ -86,3 +86,35 @@ def test_kubeadm_config_that_somebody_else_changed(cluster):
     assert answer["state"] == "refused" and "another cluster" in answer["reason"]
     assert config_map(cluster) == item
     cluster.exec("m1", f"rm -rf /var/lib/kubemend/journal/{RUN}")
+
+
+def probe_step(cluster, number):
+    uid = json.loads(cluster.kubectl("get", "namespace", "kube-system", "-o", "json").stdout)["metadata"]["uid"]
+    return {"id": f"{number:02}-m1-probe", "host": "m1", "code": ["KM113"], "remedy": "probe", "target": "Job", "change": {
+        "kind": "probe", "cluster_uid": uid}}
+
+
+def left_by_probes(cluster):
+    return json.loads(cluster.kubectl("-n", "kube-system", "get", "jobs,pods", "-l", "app.kubernetes.io/managed-by=kubemend", "-o", "json").stdout)["items"]
+
+
+def test_probe(cluster, play):
+    """Behind a repair a Job gets one pod; with two controller managers at work it gets two, sooner or later."""
+    with broken(cluster, "two-leaders-kcm-only"):
+        said = []
+        for number in range(1, 11):
+            said.append(on_node(cluster, probe_step(cluster, number)))
+            assert left_by_probes(cluster) == []
+            if said[-1]["state"] != "done":
+                break
+        assert said[-1]["state"] == "failed" and "got 2 pods instead of one" in said[-1]["reason"], said
+        cluster.exec("m1", f"rm -rf /var/lib/kubemend/journal/{RUN}")
+
+        done, planned = play("--check", "--diff", "-e", "kubemend_probe=true", "-e", "kubemend_max_risk=2")
+        assert [(step["remedy"], step["allowed"]) for step in planned["plan"]] == [("edit_manifest", True), ("probe", True)], done.stdout[-3000:]
+        done, report = play("-e", "kubemend_probe=true", "-e", "kubemend_max_risk=2")
+        assert (done.returncode, report["exit_reason"], codes(report)) == (0, "ok", set()), done.stdout[-3000:]
+        assert report["plan"] == planned["plan"] and [step["state"] for step in report["steps"]] == ["done", "done"]
+        assert left_by_probes(cluster) == []
+        done, again = play("-e", "kubemend_probe=true", "-e", "kubemend_max_risk=2")
+        assert (done.returncode, again["steps"]) == (0, [])

@@ -32,6 +32,8 @@ class Api:
         self.objects: "dict[str, dict[str, Any]]" = {SYSTEM: {"metadata": {"uid": UID}}}
         self.version, self.wrong, self.up = 7, {}, True
         self.seen: "list[str]" = []
+        self.pods = 1
+        self.events: "list[dict[str, Any]]" = [{"type": "ADDED", "object": {"metadata": {"name": "other", "uid": "other"}}}]
         self.before = lambda method, path: None
 
     def put(self, path: str, item: "dict[str, Any]") -> "dict[str, Any]":
@@ -39,6 +41,16 @@ class Api:
         self.objects[path] = copy.deepcopy(item)
         self.objects[path].setdefault("metadata", {})["resourceVersion"] = str(self.version)
         return self.objects[path]
+
+    def create(self, path: str, sent: "dict[str, Any]") -> "dict[str, Any]":
+        """A Job, and as many pods as the controller managers that are at work."""
+        job = self.put("%s/%s" % (path, sent["metadata"]["name"]), sent)
+        job["metadata"]["uid"] = "job-%d" % self.version
+        for number in range(self.pods):
+            meta = {"name": "pod-%d" % number, "uid": "pod-%d" % number, "ownerReferences": [{"uid": job["metadata"]["uid"]}]}
+            self.put("%s/pods/pod-%d" % (SYSTEM, number), {"metadata": meta})
+            self.events += [{"type": kind, "object": {"metadata": meta}} for kind in ("ADDED", "MODIFIED")]
+        return job
 
     def answer(self, method: str, path: str, query: "dict[str, str]", sent: Any) -> "tuple[int, Any]":
         """The code and the object."""
@@ -48,6 +60,15 @@ class Api:
             if sent["metadata"].get("resourceVersion") != self.objects[path]["metadata"]["resourceVersion"]:
                 return 409, {"kind": "Status", "message": "the object has been modified"}
             return 200, self.put(path, sent)
+        if method == "POST":
+            return 201, self.create(path, sent)
+        if method == "DELETE":
+            return (200, self.objects.pop(path)) if path in self.objects else (404, {})
+        if "watch" in query:
+            return 200, b"".join(json.dumps(event).encode() + b"\n" for event in self.events)
+        if path.rpartition("/")[2] in ("jobs", "pods", "nodes"):
+            items = [item for name, item in self.objects.items() if name.rpartition("/")[0] == path]
+            return 200, {"kind": "List", "metadata": {"resourceVersion": str(self.version)}, "items": items}
         return (200, self.objects[path]) if path in self.objects else (404, {"kind": "Status", "message": "not found"})
 
 

@@ -13,11 +13,11 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge,
 SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
 
 
-def planned(world, max_risk=0, allow=()):
+def planned(world, max_risk=0, allow=(), probe=None):
     documents = copy.deepcopy(world.documents)
     result, found = judge.examine([*documents.values(), world.api])
     return plan.plan(result.findings, found, documents.__getitem__, plan.Consent(max_risk, frozenset(allow)),
-                     remedies.REMEDIES, judge.KEY_DIGITS)
+                     remedies.REMEDIES, judge.KEY_DIGITS, probe)
 
 
 def break_election(world, host, *components):
@@ -208,3 +208,15 @@ def test_kubeadm_config_that_is_wrong_twice_is_one_step(world):
     step, = planned(world, max_risk=1)
     assert step.component is None and [splice[2:] for splice in step.change["splices"]] == [["ImZhbHNlIg==", "InRydWUi"], ["Im5vIg==", "InRydWUi"]]
     assert step.diff.count('"true"') == 2
+
+
+def test_a_probe_comes_last_and_only_behind_a_repair_that_is_allowed(world):
+    def probed(max_risk):
+        return planned(world, max_risk, probe=remedies.probe)
+
+    assert probed(2) == ()
+    break_election(world, "m2", SCHEDULER)
+    step = probed(2)[-1]
+    assert (step.remedy, step.risk, step.allowed, step.host, step.cluster) == ("probe", 1, True, world.api["host"], probed(2)[0].cluster)
+    assert "nothing to prove" in probed(1)[-1].blocked_by and "kubemend_max_risk=1" in probed(0)[-1].blocked_by
+    assert [item.remedy for item in planned(world, max_risk=2)] == ["edit_manifest"]

@@ -85,9 +85,9 @@ def test_unknown_codes_name_the_nearest():
 
 
 def test_a_wish_that_this_version_cannot_meet_is_one_notice():
-    found = check({"kubemend_max_risk": 2, "kubemend_probe": "yes", "kubemend_cleanup_rejected": False})
+    found = check({"kubemend_max_risk": 2, "kubemend_capture": "yes", "kubemend_cleanup_rejected": False})
     assert found.max_risk == 2
-    assert found.notices == ("kubemend_probe='yes' has no effect: this version probes nothing.",)
+    assert found.notices == ("kubemend_capture='yes' has no effect: this version captures no logs.",)
 
 
 def test_a_value_is_shown_in_one_short_printable_line():
