@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.incidents.scheduler_config_file import CONFIG
-from tests.lab.repairing import CONSENT, broken, codes, listing, state
+from tests.lab.repairing import CONSENT, broken, codes, listing, state, untouched
 from tests.lab.staticpod import MANAGER, SCHEDULER, manifest, processes, wait_election_off, wait_flag
 
 WRAPPER = f"""#!/lab/busybox sh
@@ -27,11 +27,6 @@ def wrapped(text: str) -> str:
     text = text.replace(f"    - {MANAGER}\n", f"    - /lab/{MANAGER}\n", 1)
     text = text.replace("    volumeMounts:\n", "    volumeMounts:\n    - mountPath: /lab\n      name: lab\n", 1)
     return text.replace("  volumes:\n", "  volumes:\n  - hostPath:\n      path: /opt/lab-wrapper\n      type: Directory\n    name: lab\n", 1)
-
-
-def untouched(cluster, before, *nodes):
-    after = state(cluster)
-    assert {node: after[node] for node in nodes} == {node: before[node] for node in nodes}
 
 
 def test_a_program_that_refuses_the_flag_is_rolled_back(cluster, play):
