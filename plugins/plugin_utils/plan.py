@@ -74,7 +74,8 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
          consent: Consent, remedies: Mapping[str, Remedy], key_digits: int, probe: Callable[[Cluster], Step] | None = None) -> tuple[Step, ...]:
     """The steps that mend these findings, in order, each with whether the operator's consent covers it.
 
-    document_of: the evidence of a host by its name. probe: makes the step that proves a repaired cluster, where that is wished. A fault without a remedy has no step: its finding says what to do.
+    document_of: the evidence of a host by its name. probe: makes the step that proves a repaired cluster, where that is wished.
+    A fault without a remedy has no step: its finding says what to do.
     """
     by_key = {cluster.key[:key_digits] if cluster.key else None: cluster for cluster in clusters}
     made: list[Step] = []

@@ -169,7 +169,8 @@ def test_a_role_is_the_flow_of_the_playbooks_with_its_faults_and_risk_fixed(role
     fixed = first["kubemend.remediation.run_journal"]
     assert first["run_once"] and fixed["mode"] == "repair" and fixed["max_risk"] in (1, 2, 3)
     assert set(fixed["faults"]) <= set(judge.CATALOGUE)
-    assert [task.get("ansible.builtin.import_tasks") or task["ansible.builtin.include_tasks"] for task in rest] == [f"../../../playbooks/tasks/{name}.yml" for name in ("audit", "repair")]
+    assert [task.get("ansible.builtin.import_tasks") or task["ansible.builtin.include_tasks"] for task in rest] == [
+        f"../../../playbooks/tasks/{name}.yml" for name in ("audit", "repair")]
     options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
     for name, option in options.items():
         assert not settings.VARIABLES[name].later
