@@ -14,11 +14,11 @@ import re
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
-from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, kubeconfig
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, collect_rejected, kubeconfig
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, Door, one_line
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import mask
 
-COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "locks", "jobs")
+COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "locks", "jobs", "rejected")
 MAX_SERVERS = 9
 SERVER_SECONDS = 8
 REREAD_SECONDS = 1
@@ -182,7 +182,15 @@ class Reader:
 
     def jobs(self):
         """Jobs with more pods than they should have. What was read until the time limit still proves something."""
-        return collect_jobs.collect(self.api, lambda error: isinstance(error, ApiError) and error.status == "timeout")
+        return collect_jobs.collect(self.api, _late)
+
+    def rejected(self):
+        """Pods that a kubelet rejected, and what else lies on their nodes."""
+        return collect_rejected.collect(self.api, _late)
+
+
+def _late(error):
+    return isinstance(error, ApiError) and error.status == "timeout"
 
 
 def _uid(api, seconds=None):
@@ -204,7 +212,8 @@ def node_of(item):
             "addresses": [{"type": one.get("type"), "address": one.get("address")} for one in status.get("addresses") or []],
             "control_plane": any(role in labels for role in roles) or labels.get("kubernetes.io/role") == "master",
             "labels": dict((name, value) for name, value in labels.items() if LABEL.match(name)),
-            "ready": ready[0] if ready else "Unknown", "unschedulable": bool(spec.get("unschedulable")), "created": meta.get("creationTimestamp")}
+            "ready": ready[0] if ready else "Unknown", "unschedulable": bool(spec.get("unschedulable")), "created": meta.get("creationTimestamp"),
+            "devices": collect_rejected.resources_of(item)}
 
 
 def read_locks(address, api):

@@ -59,7 +59,7 @@ def pod_of(item):
 
 
 def _finished(status):
-    """When the last container ended, of a pod that ended. A rejected pod has no container: then its last condition."""
+    """When the last container ended, of a pod that ended. A rejected pod has no container, and mostly no condition: it ended as it began."""
     if status.get("phase") not in ("Succeeded", "Failed"):
         return None
     states = [entry.get("state") or {} for entry in (status.get("containerStatuses") or []) + (status.get("initContainerStatuses") or [])]
@@ -67,7 +67,7 @@ def _finished(status):
     ends = [end for end in ends if end]
     if not ends:
         ends = [entry.get("lastTransitionTime") for entry in status.get("conditions") or [] if entry.get("lastTransitionTime")]
-    return max(ends) if ends else None
+    return max(ends) if ends else status.get("startTime")
 
 
 def job_of(item):

@@ -35,7 +35,7 @@ options:
       - What to read. Everything by default.
     type: list
     elements: str
-    choices: [server, endpoints, nodes, kubeadm_config, locks, jobs]
+    choices: [server, endpoints, nodes, kubeadm_config, locks, jobs, rejected]
   kubeconfig:
     description:
       - Kubeconfig on the host. By default the first one of the places where installers put them whose API answers.
@@ -127,7 +127,7 @@ def main():
     module = AnsibleModule(
         argument_spec=dict(
             evidence_dir=dict(type="path"),
-            collectors=dict(type="list", elements="str", choices=["server", "endpoints", "nodes", "kubeadm_config", "locks", "jobs"]),
+            collectors=dict(type="list", elements="str", choices=["server", "endpoints", "nodes", "kubeadm_config", "locks", "jobs", "rejected"]),
             kubeconfig=dict(type="str"),
             kubectl=dict(type="str"),
             timeout=dict(type="int", default=30),

@@ -35,6 +35,7 @@ class Host:
     control_plane: ControlPlane | None
     etcd: Mapping[str, Any]
     installer: tuple[str, ...]
+    devices: Mapping[str, Any] = field(default_factory=dict)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -76,7 +77,8 @@ class Cluster:
 
     def missing(self, collector: str, *, absent_is_answer: bool = False) -> tuple[Missing, ...]:
         """Empty when the API answered this collector, else the one thing that is missing."""
-        status = (self.api.get(collector) or {}).get("status") or self.api_status
+        nobody = "not_asked" if self.api_status == "ok" else self.api_status
+        status = (self.api.get(collector) or {}).get("status") or nobody
         if status == "ok" or (status == "absent" and absent_is_answer):
             return ()
         return (Missing(self.api_host or "cluster API", collector, status),)
@@ -97,7 +99,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         document.get("reason") or "", tuple(document.get("groups") or ()),
         frozenset(str(name) for name in names if name) - {"127.0.0.1", "::1"},
         {name: record.get("status", "error") for name, record in document.get("collectors", {}).items()},
-        control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer))
+        control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"))
 
 
 def assemble(hosts: Iterable[Host], documents: Iterable[Mapping[str, Any]]) -> list[Cluster]:

@@ -91,9 +91,9 @@ class _Book:
                 self.findings[index] = replace(finding, because=tuple(sorted(causes)))
 
     def _enter(self, key: str | None, fault: Fault, outcome: Outcome) -> None:
-        if outcome.verdict == "unknown" and all(item.status == "not_asked" and item.collector == "host"
-                                                for item in outcome.missing):
-            self.not_judged.append(NotJudged(fault.code, key, "limit"))
+        if outcome.verdict == "unknown" and all(item.status == "not_asked" for item in outcome.missing):
+            left_out = any(item.collector == "host" for item in outcome.missing)
+            self.not_judged.append(NotJudged(fault.code, key, "limit" if left_out else "tier"))
             return
         self.verdicts.append(Verdict(fault.code, key, outcome.verdict, outcome.host, outcome.component,
                                      outcome.missing if outcome.verdict in ("unknown", "present") else (), outcome.note))

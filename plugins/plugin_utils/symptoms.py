@@ -33,5 +33,12 @@ SYMPTOMS = {
                     "KM112"),
             signs=("KM113",),
         ),
+        Symptom(
+            name="admission_errors",
+            title="Pods are rejected by the kubelet",
+            causes=("KM101", "KM102", "KM103", "KM104", "KM105", "KM106", "KM111", "KM112", "KM205", "KM321", "KM322", "KM323", "KM324",
+                    "KM325", "KM326", "KM327", "KM329", "KM330", "KM331"),
+            signs=("KM320", "KM113"),
+        ),
     )
 }

@@ -158,3 +158,17 @@ def etcd() -> Path:
         _remove_source(work)
 
     return artefact(f"etcd-{version}", [pin / "go.mod", pin / "go.sum", *FLAGS, ldflags], make)
+
+
+def device_plugin() -> Path:
+    """The device plugin without devices of tests/lab/deviceplugin."""
+    pin, source = paths.go_pin("device-plugin"), Path(__file__).parent / "deviceplugin" / "main.go"
+    ldflags = "-s -w"
+
+    def make(folder: Path) -> None:
+        work = _module(pin, folder)
+        shutil.copy(source, work / source.name)
+        _go(go_command(), work, "build", *FLAGS, "-ldflags", ldflags, "-o", f"{folder}/device-plugin", ".")
+        _remove_source(work)
+
+    return artefact("device-plugin", [pin / "go.mod", pin / "go.sum", source, *FLAGS, ldflags], make) / "device-plugin"

@@ -20,7 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run im
 
 WIDTH = 79  # what Ansible prints where it sees no terminal
 UNPROVEN = "unproven"
-API_COLLECTORS = frozenset(("server", "nodes", "endpoints", "locks", "kubeadm_config", "jobs"))
+API_COLLECTORS = frozenset(("server", "nodes", "endpoints", "locks", "kubeadm_config", "jobs", "rejected"))
 NAMES_SHOWN = 20
 LINE_LIMIT = 2000
 
@@ -30,7 +30,7 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _FLAG = re.compile(r"--([a-z0-9][a-z0-9-]*)")
 _ORDER = {name: index for index, name in enumerate(("present", "unknown", "clear", "not_applicable", "not_judged"))}
 _WORDS = {"not_applicable": "not applicable", "not_judged": "not judged", "not_asked": "not asked"}
-_REASONS = {"limit": "--limit left their hosts out", "tier": "kubemend_deep is not set"}
+_REASONS = {"limit": "--limit left their hosts out", "tier": "kubemend_deep is not set, or an older release collected"}
 
 _MODES = {
     "observe": "observe: changes nothing", "replay": "replay: changes nothing", "plan": "check mode: changes nothing",

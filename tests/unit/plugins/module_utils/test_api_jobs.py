@@ -155,3 +155,10 @@ def test_any_other_error_costs_the_collector():
 
     with pytest.raises(ApiError):
         collect_jobs.collect(Refusing([job()]), lambda error: error.status == "timeout")
+
+
+def test_a_rejected_pod_ended_as_it_began():
+    """It has no container that ended, and on older releases no condition either: its replacement is no surplus."""
+    status = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "startTime": at(3)}
+    assert collect_jobs.pod_of({"metadata": {}, "status": status})["finished_at"] == at(3)
+    assert collect_jobs.pod_of({"metadata": {}, "status": dict(status, phase="Running")})["finished_at"] is None

@@ -62,7 +62,7 @@ class World:
                 "reason": "", "groups": groups, "collected_at": "2027-01-15T08:00:00Z",
                 "collectors": {**{key: {"status": "ok", "data": value} for key, value in collectors.items()},
                                **{key: {"status": "absent", "data": None} for key in
-                                  ("manifests", "instances", "component_http", "etcd", "installer")}}}
+                                  ("manifests", "instances", "component_http", "etcd", "installer", "devices")}}}
 
     def _master(self, number: int, ip: str) -> dict[str, Any]:
         document = self._host(f"m{number}", ip, ["control_plane"])
@@ -86,14 +86,14 @@ class World:
     def _api(self, masters: int) -> dict[str, Any]:
         lock = [{"kind": "Lease", "namespace": "kube-system", "name": name, "uid": f"uid-{name}", "holder": "m1_x",
                  "renew_time": "2027-01-15T08:00:00Z", "transitions": 0} for name in PORTS]
-        nodes = [{"name": f"m{n}", "control_plane": True, "addresses": [{"type": "InternalIP", "address": f"10.0.0.{n}"}]}
+        nodes = [{"name": f"m{n}", "control_plane": True, "devices": {}, "addresses": [{"type": "InternalIP", "address": f"10.0.0.{n}"}]}
                  for n in range(1, masters + 1)]
-        nodes.append({"name": "w1", "control_plane": False, "addresses": []})
+        nodes.append({"name": "w1", "control_plane": False, "devices": {}, "addresses": []})
         found = {"server": {"git_version": "v1.30.1", "kube_system_uid": "ks"}, "nodes": {"items": nodes},
                  "endpoints": {"addresses": [f"10.0.0.{n}:6443" for n in range(1, masters + 1)]},
                  "locks": {"servers": [{"address": f"10.0.0.{n}:6443", "error": None, "kube_system_uid": "ks",
                                         "objects": copy.deepcopy(lock)} for n in range(1, masters + 1)]},
-                 "jobs": {"listed": 0, "events_oldest": None, "items": []}}
+                 "jobs": {"listed": 0, "events_oldest": None, "items": []}, "rejected": {"items": [], "total": 0, "nodes": {}}}
         return {"schema": "kubemend.evidence/1", "kind": "cluster", "host": "m1", "cluster_key": KEY, "status": "ok",
                 "reason": "", "collected_at": "2027-01-15T08:00:00Z",
                 "collectors": {**{key: {"status": "ok", "data": value} for key, value in found.items()},

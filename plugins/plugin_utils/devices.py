@@ -1,0 +1,146 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: nodes with the pods that their kubelets rejected, and who holds their devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.rejection import Refusal, refusal
+
+# A pod that ended so shortly before is not blamed: the kubelet needs a moment to take its devices back.
+GRACE_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod of one node. placed: whether its author named the node, None where that is not known."""
+
+    name: str
+    uid: str
+    owner: str | None
+    owner_uid: str | None
+    scheduler: str | None
+    placed: bool | None
+    requests: Mapping[str, int]
+    created: datetime | None
+    deleted: datetime | None
+    ended: datetime | None
+    alias: str | None
+    refusal: Refusal = Refusal("other")
+    said: str = ""
+
+    def alive_at(self, when: datetime | None) -> bool:
+        """Whether it may have held what it asks for at that time; now, where no time is known."""
+        begun = self.created is None or when is None or self.created <= when
+        return begun and (self.ended is None or (when is not None and self.ended > when))
+
+    def way(self) -> str:
+        """How it got to its node, in words."""
+        if self.placed:
+            return f"nodeName set by {self.owner or 'its author'}"
+        return f"placed by {self.scheduler or 'a scheduler'}" if self.placed is False else f"schedulerName {self.scheduler}"
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What the kubelet's checkpoint says one container holds. state: alive, terminating, ended or gone."""
+
+    pod_uid: str
+    container: str
+    resource: str
+    devices: tuple[str, ...]
+    state: str
+    pod: Pod | None
+
+
+@dataclass
+class Node:
+    """One node of the cluster. resources: {device resource: (capacity, allocatable)}."""
+
+    name: str
+    host: Host | None
+    resources: Mapping[str, tuple[int, int]]
+    pods: list[Pod] = field(default_factory=list)
+    rejected: list[Pod] = field(default_factory=list)
+    plugins: list[Mapping[str, Any]] = field(default_factory=list)
+    asked: bool = False
+
+    @property
+    def inventory_host(self) -> str | None:
+        return self.host.host if self.host else None
+
+    @property
+    def seen(self) -> Mapping[str, Any]:
+        """The evidence of its device plugin folder, empty without."""
+        return self.host.devices if self.host else {}
+
+    @property
+    def checkpoint(self) -> Mapping[str, Any]:
+        return self.seen.get("checkpoint") or {}
+
+    @property
+    def registered(self) -> Mapping[str, list[str]]:
+        return self.checkpoint.get("registered") or {}
+
+    def missing(self) -> tuple[Missing, ...]:
+        """What lacks of its own evidence."""
+        return self.host.missing("devices") if self.host else (Missing(self.name, "host", "not_asked"),)
+
+    def holdings(self) -> list[Holding]:
+        """Who holds devices by the checkpoint, and what became of those pods; without the API's pods all that is known is their uid."""
+        by_uid = {uid: pod for pod in self.pods for uid in (pod.uid, pod.alias) if uid}
+        return [Holding(str(entry.get("pod_uid")), str(entry.get("container")), str(entry.get("resource")),
+                        tuple(entry.get("devices") or ()), self._state(by_uid.get(str(entry.get("pod_uid")))),
+                        by_uid.get(str(entry.get("pod_uid")))) for entry in self.checkpoint.get("entries") or ()]
+
+    @staticmethod
+    def _state(pod: Pod | None) -> str:
+        if pod is None:
+            return "gone"
+        if pod.ended:
+            return "ended"
+        return "terminating" if pod.deleted else "alive"
+
+    def live_sockets(self) -> int:
+        return sum(1 for one in self.seen.get("sockets") or () if one.get("answers"))
+
+    def unserved(self, resource: str) -> bool | None:
+        """Whether no plugin can be at work for a resource without a healthy device; None where the node was not asked.
+
+        A plugin serves one resource behind one socket: fewer sockets that answer than resources with devices leave none for it.
+        """
+        if not self.seen:
+            return None
+        served = sum(1 for name, (dummy, healthy) in self.resources.items() if healthy and name != resource)
+        return self.live_sockets() <= served
+
+
+def nodes(cluster: Cluster) -> Iterator[Node]:
+    """Every Node of the API's list, with what its host and the collector of rejected pods tell."""
+    answer = cluster.answer("rejected") or {}
+    # A host that did not answer proves no Node of its own; its name may tell.
+    hosts = {name: host for host in cluster.hosts for name in (host.names if host.node is None else (host.node,))}
+    rejected: dict[str, list[Pod]] = {}
+    for item in answer.get("items") or ():
+        rejected.setdefault(str(item.get("node")), []).append(_pod(item))
+    for item in (cluster.answer("nodes") or {}).get("items") or ():
+        name = str(item.get("name"))
+        around = (answer.get("nodes") or {}).get(name)
+        resources = {str(key): (int(value[0]), int(value[1])) for key, value in (item.get("devices") or {}).items()}
+        yield Node(name, hosts.get(name), resources, [_pod(one) for one in (around or {}).get("pods") or ()],
+                   rejected.get(name, []), list((around or {}).get("plugins") or ()), around is not None)
+
+
+def _pod(item: Mapping[str, Any]) -> Pod:
+    ended = timestamp(item.get("finished_at")) or (timestamp(item.get("created")) if item.get("phase") in ("Succeeded", "Failed") else None)
+    return Pod(
+        f"{item.get('namespace')}/{item.get('name')}", str(item.get("uid")), item.get("owner"), item.get("owner_uid"), item.get("scheduler"),
+        item.get("placed"), item.get("requests") or {}, timestamp(item.get("created")), timestamp(item.get("deleted")), ended, item.get("hash"),
+        refusal(item.get("reason"), item.get("message")), f"{item.get('reason')}: {item.get('message')}")

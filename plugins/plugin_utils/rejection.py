@@ -1,0 +1,53 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what a kubelet's words say when it rejects a pod, in every generation of its texts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# In order: the first that is found in reason and message counts. Texts of 1.14 to 1.36.
+_TEXTS = tuple((kind, re.compile(text)) for kind, text in (
+    ("devices", r"requested number of devices unavailable for (?P<resource>\S+?)\. Requested: (?P<requested>\d+), Available: (?P<available>\d+)"),
+    ("unregistered", r"cannot allocate unregistered device (?P<resource>[^\s,]+)"),
+    ("unhealthy", r"(?:no healthy devices present|previously allocated devices are no longer healthy);"
+                  r" cannot allocate unhealthy devices (?P<resource>[^\s,]+)"),
+    ("resource", r"Node didn't have enough (?:resource|capacity): (?P<resource>[^\s,]+?),? requested: (?P<requested>\d+),"
+                 r" used: (?P<used>\d+), capacity: (?P<capacity>\d+)"),
+    ("smt", r"SMTAlignmentError|SMT Alignment Error"),
+    ("topology", r"TopologyAffinityError|Resources cannot be allocated with Topology locality"),
+    ("cpu", r"not enough cpus available"),
+    ("memory", r"\[memorymanager\]|memory manager"),
+    ("resource", r"Out[oO]f(?P<resource>\S+)"),
+))
+DEVICE_KINDS = frozenset(("devices", "unregistered", "unhealthy"))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """kind: devices, unregistered, unhealthy, resource, smt, topology, cpu, memory or other; numbers as far as they are told.
+
+    Numbers are in the unit that the kubelet counts in: devices, millicores or bytes.
+    """
+
+    kind: str
+    resource: str | None = None
+    requested: int | None = None
+    available: int | None = None
+
+
+def refusal(reason: str | None, message: str | None) -> Refusal:
+    """What this reason and message of a Failed pod's status say."""
+    text = f"{reason or ''} {message or ''}"
+    for kind, pattern in _TEXTS:
+        match = pattern.search(text)
+        if match:
+            told = match.groupdict()
+            numbers = {name: int(value) for name, value in told.items() if value and name != "resource"}
+            available = numbers.get("available")
+            if "capacity" in numbers:
+                available = max(0, numbers["capacity"] - numbers["used"])
+            return Refusal(kind, told.get("resource"), numbers.get("requested"), available)
+    return Refusal("other")

@@ -1,0 +1,55 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""UnexpectedAdmissionError as its users met it: named, with its cause and who holds the devices; repaired, ten Jobs in a row succeed."""
+
+from __future__ import annotations
+
+import json
+
+from tests.lab import gpu, jobs
+from tests.lab.repairing import CONSENT, broken
+
+
+def finding(report, code):
+    return next(item for item in report["findings"] if item["code"] == code)
+
+
+def test_two_leaders_and_devices(cluster, play):
+    with broken(cluster, "gpu-two-leaders"):
+        done, report = play(name="admission_errors")
+        assert done.returncode == 0 and report["symptom"]["name"] == "admission_errors"
+        seen = finding(report, "KM320")
+        assert (seen["host"], seen["because"]) == ("w1", ["KM101"]) and "KM321" not in {item["code"] for item in report["findings"]}
+        texts = [proof["text"] for proof in seen["evidence"]]
+        assert any("nvidia.com/gpu. Requested: 2, Available: 0" in text and "nodeName set by Job/job-" in text for text in texts), texts
+        assert any("gpu-0" in text and "held by lab-jobs-" in text for text in texts), texts
+
+        done, report = play(*CONSENT, name="admission_errors")
+        assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done"]), done.stdout[-3000:]
+        namespace = jobs.new_namespace()
+        jobs.create_namespace(cluster, namespace)
+        try:
+            holders = [item for item in json.loads(cluster.kubectl("get", "jobs", "-A", "-o", "json").stdout)["items"]
+                       if item["metadata"]["name"].startswith("job-") and item["spec"]["template"]["spec"].get("nodeName") == "w1"]
+            for item in holders:
+                cluster.kubectl("-n", item["metadata"]["namespace"], "delete", "job", item["metadata"]["name"])
+            cluster.wait(lambda: not gpu.held(cluster), 60, "the devices to be free")
+            for number in range(10):
+                one_after_the_other(cluster, namespace, f"after-{number}")
+            assert not gpu.rejected(cluster, namespace) and len(gpu.pods(cluster, namespace)) == 10
+        finally:
+            jobs.remove(cluster, namespace)
+
+
+def one_after_the_other(cluster, namespace, name):
+    job = gpu.job(cluster, name, 2, nodeName="w1")
+    job["spec"]["template"]["spec"]["containers"][0]["command"] = ["/bin/sleep", "1"]
+    gpu.create(cluster, namespace, job)
+
+    def succeeded():
+        status = json.loads(cluster.kubectl("-n", namespace, "get", "job", name, "-o", "json").stdout)["status"]
+        assert not status.get("failed"), status
+        return status.get("succeeded") == 1
+
+    cluster.wait(succeeded, 60, f"the Job {name} to succeed", every=0.5)

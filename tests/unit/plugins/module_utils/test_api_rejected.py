@@ -1,0 +1,91 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which pods count as rejected by a kubelet, and what is kept of them and of the others on their nodes."""
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_rejected
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+
+TEXT = "Pod was rejected: Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 2, Available: 0, which is unexpected"
+
+
+class Answers:
+    """Pods by selector, as Client.items gives them."""
+
+    def __init__(self, failed, around=(), fail=None):
+        self.failed, self.around, self.fail, self.asked = failed, around, fail, []
+
+    def items(self, path, query=None):
+        assert path == "/api/v1/pods"
+        self.asked.append(query["fieldSelector"])
+        if query["fieldSelector"] == "status.phase=Failed":
+            yield from self.failed
+            return
+        if self.fail:
+            raise self.fail
+        yield from self.around
+
+
+def pod(name, phase="Failed", reason="UnexpectedAdmissionError", message=TEXT, limits=None, **more):
+    return {"metadata": {"namespace": "n", "name": name, "uid": "u-" + name, "creationTimestamp": "2027-01-15T08:00:0%d" % len(name), **more.get("meta", {})},
+            "spec": {"nodeName": "w1", "schedulerName": "default-scheduler", "containers": [{"resources": {"limits": limits or {"nvidia.com/gpu": "2"}}}],
+                     **more.get("spec", {})},
+            "status": {"phase": phase, "reason": reason, "message": message, **more.get("status", {})}}
+
+
+def collect(*args, **more):
+    return collect_rejected.collect(Answers(*args, **more), lambda error: error.status == "timeout")
+
+
+@pytest.mark.parametrize(("reason", "message", "kept"), [
+    ("UnexpectedAdmissionError", TEXT, True), ("OutOfcpu", "", True), ("Outofnvidia.com/gpu", "", True), ("TopologyAffinityError", "", True),
+    ("SMTAlignmentError", "", True), ("NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed", True), ("Evicted", "The node was low", False),
+    ("NodeShutdown", "Pod was rejected: Pod was rejected as the node is shutting down.", False), (None, None, False), ("Error", "", False),
+])
+def test_which_failed_pods_were_rejected(reason, message, kept):
+    data, cut = collect([pod("a", reason=reason, message=message)])
+    assert bool(data["items"]) is kept and not cut
+
+
+def test_what_is_kept():
+    owner = {"ownerReferences": [{"kind": "Job", "name": "j", "uid": "u-j", "controller": True}]}
+    fields = {"managedFields": [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}], **owner}
+    around = [pod("a"), pod("running", phase="Running", reason=None, meta={"managedFields": [{"fieldsV1": {"f:spec": {}}}]}),
+              pod("plugin", phase="Running", reason=None, spec={"volumes": [{"hostPath": {"path": "/var/lib/kubelet/device-plugins/"}}]}, status={
+                  "containerStatuses": [{"name": "c", "restartCount": 4, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                                         "lastState": {"terminated": {"exitCode": 1, "message": "too many open files"}}}]})]
+    data, cut = collect([pod("a", meta=fields)], around)
+    item, = data["items"]
+    assert (item["placed"], item["owner"], item["owner_uid"], item["requests"], item["message"]) == (True, "Job/j", "u-j", {"nvidia.com/gpu": 2}, TEXT)
+    assert [(one["name"], one["placed"]) for one in data["nodes"]["w1"]["pods"]] == [("running", False), ("plugin", None)]
+    assert data["nodes"]["w1"]["plugins"][0]["containers"] == [
+        {"name": "c", "ready": False, "restarts": 4, "waiting": "CrashLoopBackOff", "exit_code": 1, "message": "too many open files"}]
+    assert not cut
+
+
+def test_requests_are_those_of_the_scheduler():
+    def container(count, **more):
+        return dict({"resources": {"requests": {"x.example/d": count, "cpu": "100m"}}}, **more)
+
+    spec = {"containers": [container("1"), container("2")], "initContainers": [container("5"), container("1", restartPolicy="Always"), {}]}
+    assert collect_rejected.requests(spec) == {"x.example/d": 5}
+    assert collect_rejected.requests({"containers": [container("3"), container("4")]}) == {"x.example/d": 7}
+
+
+def test_the_time_limit_keeps_what_was_read_and_says_so():
+    data, cut = collect([pod("a")], fail=ApiError("timeout", "the time limit was reached"))
+    assert len(data["items"]) == 1 and data["nodes"] == {} and cut
+    with pytest.raises(ApiError):
+        collect([pod("a")], fail=ApiError("denied", "no"))
+
+
+def test_only_the_newest_of_very_many_are_kept():
+    many = [pod("a", meta={"creationTimestamp": "2027-01-15T%02d:%02d:00Z" % divmod(number, 60)}) for number in range(1000)]
+    data, cut = collect(many)
+    assert len(data["items"]) == collect_rejected.MAX_ITEMS and data["items"][0]["created"] == "2027-01-15T16:39:00Z" and cut
+
+
+def test_resources_of_a_node():
+    status = {"capacity": {"cpu": "2", "nvidia.com/gpu": "2", "x.example/d": "1"}, "allocatable": {"nvidia.com/gpu": "1"}}
+    assert collect_rejected.resources_of({"status": status}) == {"nvidia.com/gpu": [2, 1], "x.example/d": [1, 0]}

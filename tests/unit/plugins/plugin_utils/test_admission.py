@@ -1,0 +1,178 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods that a kubelet rejected, situation by situation: which cause is named, and which is not."""
+
+from __future__ import annotations
+
+import pytest
+
+GPU = "nvidia.com/gpu"
+FOLDER = "/var/lib/kubelet/device-plugins"
+CODES = frozenset(f"KM{number}" for number in (205, *range(320, 332)))
+
+
+def stamp(second):
+    return f"2027-01-15T08:00:{second:02}Z"
+
+
+def pod(name, count=2, second=0, owner="Job/j", placed=False, scheduler="default-scheduler", phase="Running", **more):
+    return {"namespace": "n", "name": name, "uid": f"u-{name}", "node": "w1", "created": stamp(second), "deleted": None, "finished_at": None, "phase": phase,
+            "owner": owner, "owner_uid": f"u-{owner}" if owner else None, "placed": placed, "scheduler": scheduler, "requests": {GPU: count}, "hash": None, **more}
+
+
+def refused(name="late", count=2, available=0, second=30, **more):
+    message = f"Pod Allocate failed due to requested number of devices unavailable for {GPU}. Requested: {count}, Available: {available}, which is unexpected"
+    return pod(name, count, second, **{"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": message, "owner": "Job/late", **more})
+
+
+def entry(name, *ids):
+    return {"pod_uid": f"u-{name}", "container": "c", "resource": GPU, "devices": list(ids)}
+
+
+@pytest.fixture
+def gpus(world):
+    """w1 with two devices and a plugin at work."""
+    def made(rejected=(), pods=(), devices=(2, 2), sockets=(("plugin.sock", True),), entries=(), registered=("gpu-0", "gpu-1"), plugins=(), **checkpoint):
+        next(node for node in world.data("api", "nodes")["items"] if node["name"] == "w1")["devices"] = {GPU: list(devices)}
+        world.data("api", "rejected").update(items=list(rejected), total=len(rejected),
+                                             nodes={"w1": {"pods": list(pods), "plugins": list(plugins)}} if rejected else {})
+        world.documents["w1"]["collectors"]["devices"] = {"status": "ok", "data": {
+            "folder": FOLDER, "kubelet_socket": {"name": "kubelet.sock", "made": 1.0, "answers": True},
+            "sockets": [{"name": name, "made": 2.0, "answers": answers} for name, answers in sockets],
+            "checkpoint": {"path": f"{FOLDER}/kubelet_internal_checkpoint", "mtime": 3.0, "size": 1, "error": None, "format": "numa", "checksum": "right",
+                           "entries": list(entries), "registered": {GPU: list(registered)}, **checkpoint}}}
+        return world
+
+    return made
+
+
+def found(world):
+    return {item.code for item in world.judge().findings}
+
+
+def finding(world, code):
+    return next(item for item in world.judge().findings if item.code == code)
+
+
+def test_a_node_with_devices_and_nothing_wrong(gpus):
+    result = gpus(pods=[pod("a")], entries=[entry("a", "gpu-0", "gpu-1")]).judge()
+    assert not result.findings and {item.verdict for item in result.verdicts if item.code in CODES} == {"clear"}
+
+
+def test_pods_with_node_name_of_different_owners(gpus):
+    world = gpus([refused(placed=True)], [pod("a", placed=True)], entries=[entry("a", "gpu-0", "gpu-1")])
+    assert found(world) == {"KM320", "KM321"}
+    texts = [proof.text for proof in finding(world, "KM320").evidence]
+    assert "nodeName set by Job/late" in texts[0] and "gpu-0, gpu-1 of nvidia.com/gpu held by n/a, container c, which runs" in texts[1]
+    assert finding(world, "KM320").because == ("KM321",) and finding(world, "KM320").host == "w1"
+
+
+def test_the_second_pod_of_one_job_is_not_too_much_asked_for(gpus):
+    """Two controller managers made it: that is another fault."""
+    assert found(gpus([refused(placed=True, owner="Job/j")], [pod("a", placed=True)], entries=[entry("a", "gpu-0", "gpu-1")])) == {"KM320"}
+
+
+def test_two_leaders_are_named_as_the_cause(gpus):
+    world = gpus([refused(placed=True, owner="Job/j")], [pod("a", placed=True)])
+    world.manifest("m2", "kube-controller-manager", "--leader-elect=false")
+    world.run("m2", "kube-controller-manager", "--leader-elect=false", elect=False)
+    assert finding(world, "KM320").because == ("KM101",)
+
+
+def test_two_schedulers(gpus):
+    world = gpus([refused(scheduler="volcano")], [pod("a")])
+    assert found(world) == {"KM205", "KM320"} and "default-scheduler and volcano" in finding(world, "KM205").summary
+
+
+def test_one_scheduler_that_counted_right_is_no_second_one(gpus):
+    assert found(gpus([refused(scheduler="volcano", count=1, available=0)], [pod("a", 1)])) == {"KM320"}
+
+
+@pytest.mark.parametrize("state", [{"deleted": stamp(10)}, {"phase": "Succeeded", "finished_at": stamp(10)}])
+def test_devices_that_a_pod_did_not_give_back(gpus, state):
+    world = gpus([refused()], [pod("a", second=1, **state)], entries=[entry("a", "gpu-0", "gpu-1")])
+    assert found(world) == {"KM320", "KM322"}
+
+
+def test_devices_of_a_pod_that_is_no_more(gpus):
+    assert found(gpus([refused()], [pod("b", 0)], entries=[entry("a", "gpu-0", "gpu-1")])) == {"KM320", "KM322"}
+
+
+def test_a_pod_that_ended_after_the_rejection_held_its_devices_rightly(gpus):
+    world = gpus([refused()], [pod("a", phase="Succeeded", finished_at=stamp(50))], entries=[entry("a", "gpu-0", "gpu-1")])
+    assert found(world) == {"KM320"}
+
+
+def test_a_static_pod_is_known_by_its_hash(gpus):
+    assert found(gpus([refused()], [pod("mirror", hash="u-static")], entries=[entry("static", "gpu-0", "gpu-1")])) == {"KM320"}
+
+
+def test_unhealthy_devices(gpus):
+    world = gpus(devices=(2, 1), registered=("gpu-0",))
+    assert found(world) == {"KM323"} and "1 of 2 nvidia.com/gpu on w1 is unhealthy" in finding(world, "KM323").summary
+
+
+@pytest.mark.parametrize(("rejected", "devices", "entries", "sockets", "code", "severity"), [
+    ([], (2, 0), [], [("plugin.sock", False)], "KM324", "warning"),            # it ended, its socket remains
+    ([], (0, 0), [entry("a", "gpu-0")], [], "KM324", "warning"),               # the kubelet was restarted, a pod runs on
+    ([], (0, 0), [], [], "KM324", "info"),                                     # taken away, perhaps on purpose
+    ([refused(available=0)], (0, 0), [], [], "KM324", "critical"),
+    ([], (2, 0), [], [("plugin.sock", True)], "KM323", "warning"),             # it serves, and says that none is healthy
+])
+def test_a_plugin_that_is_gone_is_told_from_sick_devices(gpus, rejected, devices, entries, sockets, code, severity):
+    world = gpus(rejected, devices=devices, entries=entries, sockets=sockets)
+    assert found(world) - {"KM320"} == {code} and finding(world, code).severity == severity
+
+
+def test_without_the_nodes_own_evidence_it_is_unknown_which(gpus):
+    world = gpus(devices=(2, 0))
+    world.silence("w1")
+    verdicts = {item.code: item.verdict for item in world.judge().verdicts}
+    assert verdicts["KM323"] == verdicts["KM324"] == "unknown"
+
+
+def test_a_plugin_that_does_not_stay_up(gpus):
+    container = {"name": "c", "ready": False, "restarts": 7, "waiting": "CrashLoopBackOff", "exit_code": 1, "message": "too many open files"}
+    world = gpus([refused()], plugins=[{"namespace": "gpu", "name": "plugin-x", "containers": [container]}])
+    assert "KM325" in found(world) and "too many open files" in finding(world, "KM325").evidence[0].text
+    container.update(ready=True, waiting=None)
+    assert "KM325" not in found(world)
+
+
+def test_names_that_changed_under_running_pods(gpus):
+    world = gpus([refused()], [pod("a")], entries=[entry("a", "old-0", "old-1")])
+    assert found(world) == {"KM320", "KM326"}
+
+
+def test_a_corrupt_checkpoint(gpus):
+    assert found(gpus(checksum="wrong")) == {"KM327"}
+    assert found(gpus(checksum=None, error="it is not what a kubelet writes (ValueError: it is empty)")) == {"KM327"}
+
+
+@pytest.mark.parametrize(("message", "code"), [
+    ("Pod Allocate failed due to not enough cpus available to satisfy request, which is unexpected", "KM329"),
+    ("Pod SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2", "KM329"),
+    ("Allocate failed due to [memorymanager] failed to get the default NUMA affinity, which is unexpected", "KM330"),
+    ("Pod Resources cannot be allocated with Topology locality", "KM331"),
+])
+def test_rejections_of_the_managers(gpus, message, code):
+    world = gpus([refused(message=message)])
+    assert found(world) == {"KM320", code} and finding(world, "KM320").because == (code,)
+
+
+def test_a_list_that_was_cut_proves_no_absence(gpus):
+    world = gpus()
+    world.api["collectors"]["rejected"]["truncated"] = True
+    assert {item.verdict for item in world.judge().verdicts if item.code == "KM320"} == {"unknown"}
+
+
+def test_evidence_of_an_older_release_is_not_judged(world):
+    del world.api["collectors"]["rejected"]
+    assert {item.reason for item in world.judge().not_judged if item.code == "KM320"} == {"tier"}
+
+
+def test_a_node_that_is_no_host_of_the_inventory_is_not_judged(gpus):
+    world = gpus(devices=(2, 0))
+    del world.documents["w1"]
+    assert {item.reason for item in world.judge().not_judged if item.code in ("KM323", "KM324")} == {"limit"}
