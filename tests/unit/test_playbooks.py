@@ -186,7 +186,7 @@ def test_a_role_judges_and_says_what_it_would_do(operator):
     assert done.rc == 0, done.output
     report = done.report()
     assert report["mode"] == "repair" and {item["code"] for item in report["verdicts"]} <= {
-        "KM101", "KM102", "KM103", "KM104", "KM105", "KM901", "KM902"}
+        "KM101", "KM102", "KM103", "KM104", "KM105", "KM110", "KM901", "KM902"}
     assert {item["host"]: item["status"] for item in report["hosts"]}["m1"] == "unreachable"
     assert "Lock the cluster" not in done.stdout and "skipping" in done.stdout
     refused = operator.run(str(play), "-e", "kubemend_faults=KM110")
