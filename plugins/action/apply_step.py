@@ -21,7 +21,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action i
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 
 STATES = (apply_step.DONE, apply_step.ROLLED_BACK, apply_step.REFUSED, apply_step.FAILED, apply_step.SKIPPED)
-BEGUN = "step.begun"
 VANISHED = ("{host} was lost while the step was under way ({reason}): the node may still be finishing it or putting the former bytes "
             "back, and the next run finds out which")
 
@@ -78,12 +77,12 @@ class ActionModule(NodeAction):
         lock = {"controller": None, "seconds": args["ttl"] + budget} if args["locked"] else None
         params = {"run_id": run_id, "step": plain, "lock": lock, "check": False, "timeout": budget, "kubeconfig": args["kubeconfig"],
                   "kubectl": args["kubectl"], "id": step.id, "report_dir": folder}
-        _sync(Path(folder) / BEGUN, step.id + "\n")
+        _sync(Path(folder) / run_folder.BEGUN, step.id + "\n")
         started = time.monotonic()
         status, reason, answer = self._ask(host, params, task_vars)
         if status == "unreachable" or status == "error" and "python" not in answer and not _never_ran(reason):
             return {"state": apply_step.FAILED, "reason": VANISHED.format(host=host, reason=reason), "changed": True,
-                    "seconds": round(time.monotonic() - started, 2), "seen": {}}
+                    "seconds": round(time.monotonic() - started, 2), "seen": {}, "lost": True}
         if status == "error":
             return {"state": apply_step.REFUSED, "reason": reason, "changed": False}
         return _checked(answer)
@@ -97,7 +96,7 @@ def _refusal(folder: str, run_id: str, step: Step | None, identity: str, host: s
         return step.blocked_by or "the plan does not allow it"
     if step.host != host:
         return f"the plan has it for {step.host}, not for {host}"
-    begun = Path(folder) / BEGUN
+    begun = Path(folder) / run_folder.BEGUN
     if begun.exists():
         return f"step {evidence.one_line(begun.read_text(encoding='utf-8'), 80)} was begun before it and never ended"
     path = Path(folder) / "steps.jsonl"
@@ -144,7 +143,7 @@ def _append(folder: str, record: Mapping[str, Any]) -> None:
         file.write(json.dumps(record) + "\n")
         file.flush()
         os.fsync(file.fileno())
-    begun = Path(folder) / BEGUN
+    begun = Path(folder) / run_folder.BEGUN
     with suppress(FileNotFoundError):
         if begun.read_text(encoding="utf-8").strip() == record["id"]:
             begun.unlink()

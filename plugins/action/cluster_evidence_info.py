@@ -60,7 +60,7 @@ def _answered(folder: Path) -> dict[str, str]:
     found = {}
     for path in sorted(folder.glob("*.cluster.json")):
         document = _known(path)
-        if document["status"] == "ok" and document["cluster_key"]:
+        if document["kind"] == "cluster" and document["status"] == "ok" and document["cluster_key"]:
             found[document["cluster_key"]] = document["host"]
     return found
 
@@ -69,10 +69,11 @@ def _known(path: Path) -> dict[str, Any]:
     try:
         return _envelope(path, path.stat().st_mtime_ns)
     except (OSError, evidence.EvidenceError):
-        return {"host": None, "status": None, "cluster_key": None, "reason": ""}
+        return dict.fromkeys(("kind", "host", "status", "cluster_key", "reason"))
 
 
 @functools.lru_cache(maxsize=4096)  # one worker asks all hosts of a loop
 def _envelope(path: Path, _changed: int) -> dict[str, Any]:
     document = evidence.read(path)
-    return {name: document[name] for name in ("host", "status", "cluster_key", "reason")}
+    # A host may be called "m1.cluster": only the document itself says what it is.
+    return {name: document.get(name) for name in ("kind", "host", "status", "cluster_key", "reason")}

@@ -82,7 +82,7 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     outcome = None
     if args["mode"] == "verify":
         planned, steps = run_folder.read_plan(args["report_dir"]), run_folder.read_steps(args["report_dir"])
-        outcome = run_folder.outcome(planned, steps, judged)
+        outcome = run_folder.outcome(planned, steps, judged, run_folder.begun(args["report_dir"]))
     else:
         consent = plan.Consent(args["max_risk"], frozenset(args["allow"]))
         planned = plan.plan(judged.findings, clusters, lambda host: evidence.find(args["evidence"], host), consent,
@@ -90,6 +90,8 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     if args["mode"] != "replay":
         judged = replace(judged, findings=tuple(_with_command(item, planned) for item in judged.findings))
     repairs = args["mode"] == "repair" and any(step.allowed for step in planned)
+    if args["mode"] == "repair" and not repairs:
+        outcome = run_folder.withheld(planned)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     run = Run(
         run_id=args["run_id"], started=args["started"] or now, finished=now, mode=args["mode"],

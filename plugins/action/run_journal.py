@@ -32,6 +32,7 @@ SPEC = {
     "mode": {"type": "str", "choices": ["observe", "repair", "replay", "revert"], "default": "observe"}, "symptom": {"type": "str"},
     "faults": {"type": "list", "elements": "str"}, "max_risk": {"type": "int"},
 }
+INTERRUPTED = "KM902"
 
 
 class ActionModule(ActionBase):
@@ -64,7 +65,9 @@ class ActionModule(ActionBase):
         settings, symptom = hosts.settings(), args["symptom"]
         if args["max_risk"] is not None:
             settings = settings.fixed(max_risk=args["max_risk"])
-        faults = _faults(settings, symptom, args["faults"])
+        mode, faults = self._mode(settings, args["mode"] == "repair"), _faults(settings, symptom, args["faults"])
+        if mode != "observe" and faults is not None:
+            faults |= {INTERRUPTED}  # nothing is repaired on top of what a former run left open
         run = _Folder(settings)
         made = run.make(collects=True)
         for name in hosts.expected:
@@ -73,7 +76,7 @@ class ActionModule(ActionBase):
                     evidence.write_stub(folder, name, hosts.roles(name), hosts.address(name))
         return {
             **made, **_chosen(settings, faults, symptom), "pattern": hosts.pattern,
-            "mode": self._mode(settings, args["mode"] == "repair"), "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
+            "mode": mode, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
         }
 
     def _revert(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,6 +117,9 @@ class _Hosts:
         if not inventory.get("all"):
             raise SettingsError("The inventory has no hosts; name one with -i.")
         played = list(task_vars.get("ansible_play_hosts_all") or ())
+        if set(task_vars.get("ansible_play_batch") or played) != set(played):
+            raise SettingsError("The play has serial, which parts the hosts of a cluster: its evidence is judged as a whole. Take serial out of the "
+                                "play; steps are done one host at a time without it.")
         own = {name: value for name, value in task_vars.items() if str(name).startswith(PREFIX)}
         _refuse_unknown(own)
         mine = self._raw(self._me)

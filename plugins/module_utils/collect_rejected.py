@@ -104,7 +104,7 @@ def plugin_of(item):
         last = state.get("terminated") or (one.get("lastState") or {}).get("terminated") or {}
         waiting = state.get("waiting") or {}
         found.append({"name": one.get("name"), "ready": bool(one.get("ready")), "restarts": one.get("restartCount") or 0,
-                      "waiting": waiting.get("reason"), "exit_code": last.get("exitCode"), "message": (last.get("message") or "")[:300]})
+                      "waiting": waiting.get("reason"), "exit_code": last.get("exitCode"), "message": (last.get("message") or "")[:300].strip()})
     return {"namespace": (item.get("metadata") or {}).get("namespace"), "name": (item.get("metadata") or {}).get("name"), "containers": found}
 
 
@@ -152,8 +152,8 @@ def _node(api, name):
             continue
         pod = pod_of(item)
         if len(pods) < MAX_PODS:
-            pods.append(dict((key, pod[key]) for key in ("namespace", "name", "uid", "phase", "created", "deleted", "finished_at", "owner",
-                                                         "owner_uid", "scheduler", "placed", "requests", "hash")))
+            pods.append(dict((key, pod[key]) for key in ("namespace", "name", "uid", "phase", "created", "deletion_requested", "finished_at",
+                                                         "owner", "owner_uid", "scheduler", "placed", "requests", "hash")))
         else:
             cut = True
     return {"pods": pods, "plugins": plugins}, cut

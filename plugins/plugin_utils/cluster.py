@@ -260,6 +260,8 @@ def lost(cluster: Cluster) -> list[str]:
     etcd = {name for host in cluster.hosts for member in host.etcd.get("members") or () for name in _etcd_names(member)}
     found = []
     for host in cluster.members:
+        if host.status == "not_asked":
+            continue
         if host.status != "ok":
             found.append(f"{host.host} does not answer")
         elif host.statuses.get("instances") == "ok":

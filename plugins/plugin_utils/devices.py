@@ -20,7 +20,7 @@ GRACE_SECONDS = 5
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod of one node. placed: whether its author named the node, None where that is not known."""
+    """A pod of one node. placed: whether its author named the node, None where that is not known; deleted: when that was asked for."""
 
     name: str
     uid: str
@@ -37,9 +37,10 @@ class Pod:
     said: str = ""
 
     def alive_at(self, when: datetime | None) -> bool:
-        """Whether it may have held what it asks for at that time; now, where no time is known."""
+        """Whether it held what it asks for at that time and nobody had asked it to go; now, where no time is known."""
         begun = self.created is None or when is None or self.created <= when
-        return begun and (self.ended is None or (when is not None and self.ended > when))
+        ends = [end for end in (self.ended, self.deleted) if end is not None]
+        return begun and (not ends or (when is not None and min(ends) > when))
 
     def way(self) -> str:
         """How it got to its node, in words."""
@@ -142,5 +143,5 @@ def _pod(item: Mapping[str, Any]) -> Pod:
     ended = timestamp(item.get("finished_at")) or (timestamp(item.get("created")) if item.get("phase") in ("Succeeded", "Failed") else None)
     return Pod(
         f"{item.get('namespace')}/{item.get('name')}", str(item.get("uid")), item.get("owner"), item.get("owner_uid"), item.get("scheduler"),
-        item.get("placed"), item.get("requests") or {}, timestamp(item.get("created")), timestamp(item.get("deleted")), ended, item.get("hash"),
+        item.get("placed"), item.get("requests") or {}, timestamp(item.get("created")), timestamp(item.get("deletion_requested")), ended, item.get("hash"),
         refusal(item.get("reason"), item.get("message")), f"{item.get('reason')}: {item.get('message')}")

@@ -82,12 +82,13 @@ class _Book:
         self._link(key)
 
     def _link(self, key: str | None) -> None:
-        """Name in a symptom's finding the faults of this cluster that explain it."""
+        """Name in a symptom's finding the faults that explain it: those of its cluster's components, and of its own host."""
         for index, finding in enumerate(self.findings):
             explained = CATALOGUE[finding.code].explained_by
             if finding.cluster == key and explained:
                 causes = {item.code for item in self.findings if item.cluster == key
-                          and {(item.code, item.component), (item.code, None)} & explained}
+                          and {(item.code, item.component), (item.code, None)} & explained
+                          and (item.component or finding.node is None or item.node in (None, finding.node))}
                 self.findings[index] = replace(finding, because=tuple(sorted(causes)))
 
     def _enter(self, key: str | None, fault: Fault, outcome: Outcome) -> None:

@@ -39,6 +39,7 @@ class Held:
     machine: str | None = None
     pid: int | None = None
     remaining: int | None = None
+    working: str | None = None  # a run whose step is under way there, with or without a lock
 
 
 def controller(pid: int) -> dict[str, Any]:
@@ -101,9 +102,10 @@ def said(host: str, cluster: str | None, status: str, reason: str, answer: Mappi
     owner: dict[str, Any] = dict(found["controller"]) if isinstance(found.get("controller"), dict) else {}
     machine, pid, remaining = owner.get("machine_id"), owner.get("pid"), found.get("remaining")
     held = answer.get("held") is True and by == run_id
+    working = answer.get("working") if isinstance(answer.get("working"), str) and RUN_ID.match(answer["working"]) else None
     return Held(host, cluster, "ok", held, by, "" if held else evidence.one_line(answer.get("message") or ""),
                 machine if isinstance(machine, str) and _HEX.match(machine) else None, pid if isinstance(pid, int) else None,
-                int(remaining) if isinstance(remaining, (int, float)) else None)
+                int(remaining) if isinstance(remaining, (int, float)) else None, working)
 
 
 def decide(answers: Iterable[Held], run_id: str, cluster: str | None = None) -> tuple[bool, str]:
@@ -115,6 +117,9 @@ def decide(answers: Iterable[Held], run_id: str, cluster: str | None = None) -> 
     """
     expected = [item for item in answers if cluster is None or item.cluster in (None, cluster)]
     mine = [item for item in expected if item.held]
+    working = [item for item in expected if item.working]
+    if working:
+        return False, f"run {working[0].working} is still at work on {working[0].host}: {working[0].reason}; let it end, and run again"
     others = [item for item in expected if item.by not in (None, run_id) and not item.held]
     if 2 * len(mine) > len(expected):
         return True, ""

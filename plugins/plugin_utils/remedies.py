@@ -34,8 +34,11 @@ def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None, risk: 
     gone = cluster.lost(scene.cluster)
     if gone:
         notes.append(f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no quorum")
+    where = finding.host or scene.cluster.api_host or ""
+    if any(host.host == where and host.status == "not_asked" for host in scene.cluster.hosts):
+        blocked_by = f"it is done on {where}, which --limit leaves out"
     label = "-".join(part for part in (finding.host, component, remedy.replace("_", "-")) if part)
-    return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", label), finding.host or scene.cluster.api_host or "", finding.code, remedy,
+    return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", label), where, finding.code, remedy,
                 risk, target, component, finding.node, blocked_by=blocked_by, note="; ".join(filter(None, notes)), **more)
 
 
@@ -45,7 +48,8 @@ def _not_now(scene: Scene) -> str | None:
     if plane is not None and plane.kubelet_problem:
         return f"{plane.kubelet_problem}: mend the kubelet of {scene.finding.host} first, it has to bring the component back"
     if scene.cluster.api_status != "ok":
-        return "no API server answers: manifests and running components stay untouched until one does"
+        why = f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else ""
+        return f"no API server answers{why}: manifests and running components stay untouched until one does"
     return None
 
 

@@ -180,6 +180,9 @@ def choose(listings: Iterable[Listing], wanted: str | None) -> Choice:
                 if not run.reverts and any(file.state == "restore" for file in run.files)]
         if not able:
             return Choice(None, problem="kubemend_run_id=last: no run on these hosts has anything left to restore" + missing)
+        if silent:
+            return Choice(None, problem=f"kubemend_run_id=last: {', '.join(silent)} could not be asked, where the newest run may have been; name the "
+                                        "run by its id, or make them answer")
         wanted = max(able)
     elif wanted not in known:
         names = f"the known ones are {', '.join(known[:10])}" if known else "none is known"
@@ -209,7 +212,12 @@ def verdict(report: Report) -> tuple[str, str]:
     if bad:
         return bad.state, f"the revert of run {report.choice.run_id} on {bad.host} is {bad.state}: {bad.reason}"
     left = [host for host in report.choice.hosts if host not in {item.host for item in report.done}]
-    return ("failed", f"run {report.choice.run_id} was not taken back on {', '.join(left)}") if left else ("ok", "")
+    if left:
+        return "failed", f"run {report.choice.run_id} was not taken back on {', '.join(left)}"
+    silent = sorted(item.host for item in report.listings if item.status != "ok")
+    if silent:
+        return "failed", f"run {report.choice.run_id} was taken back where hosts answered; {', '.join(silent)} could not be asked: run it again then"
+    return "ok", ""
 
 
 def write(folder: str, host: str, suffix: str, document: Mapping[str, Any]) -> None:

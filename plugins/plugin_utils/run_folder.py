@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import PROBE, Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import PROBE, Step, only_risk
 
 SCHEMA = "kubemend.plan/1"
 
@@ -49,17 +49,35 @@ def read_steps(folder: str) -> tuple[dict[str, Any], ...]:
     return tuple(found)
 
 
-def outcome(plan: Iterable[Step], steps: Iterable[Mapping[str, Any]], after: model.Result) -> tuple[int, str, str]:
+BEGUN = "step.begun"
+
+
+def begun(folder: str) -> str | None:
+    """The step that was sent to its node and of which nobody heard again (its task was ended), or None."""
+    try:
+        return (Path(folder) / BEGUN).read_text(encoding="utf-8").strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def unsettled(folder: str) -> bool:
+    """Whether a step of this run may still be at work on its node."""
+    return begun(folder) is not None or any(step.get("lost") for step in read_steps(folder))
+
+
+def outcome(plan: Iterable[Step], steps: Iterable[Mapping[str, Any]], after: model.Result, lost: str | None = None) -> tuple[int, str, str]:
     """(exit code, exit reason, one sentence) of a run that repaired, judged on evidence collected afresh.
 
-    A step proves itself on its own host; the fault of a cluster is gone only when nothing proves it any more.
+    A step proves itself on its own host; the fault of a cluster is gone only when nothing proves it any more. lost: the
+    step that was sent and of which nobody heard again.
     """
     states = {step["id"]: step for step in steps}
     done: set[str] = set()
     for step in plan:
         if not step.allowed:
             continue
-        ended = states.get(step.id, {"state": "failed", "reason": "it was not begun"})
+        unheard = "it was begun, and nobody heard how it ended; the next run finds out" if step.id == lost else "it was not begun"
+        ended = states.get(step.id, {"state": "failed", "reason": unheard})
         if ended["state"] != "done":
             kind = "refused" if ended["state"] == "refused" else "failed"
             return 2, kind, f"step {step.id} on {step.host} is {ended['state']}: {ended['reason']}"
@@ -72,4 +90,10 @@ def outcome(plan: Iterable[Step], steps: Iterable[Mapping[str, Any]], after: mod
         codes = " ".join(sorted({item.code for item in left}))
         verdict = "present" if any(item.verdict == "present" for item in left) else "unknown"
         return 2, "failed", f"every step is done, but {codes} is still {verdict} because of {', '.join(kept)}"
-    return 0, "ok", ""
+    return withheld(plan) or (0, "ok", "")
+
+
+def withheld(plan: Iterable[Step]) -> tuple[int, str, str] | None:
+    """The outcome of a step that was consented to and is not done for another reason: its fault stays. None without one."""
+    step = next((step for step in plan if not step.allowed and not only_risk(step)), None)
+    return (2, "refused", f"step {step.id} on {step.host} was not done: {step.blocked_by}") if step else None

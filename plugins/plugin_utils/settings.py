@@ -188,7 +188,7 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_kubectl": Variable(_text, None, run_wide=False),
     "kubemend_max_risk": Variable(_number(0, 3), 0),
     "kubemend_max_unavailable": Variable(_number(1, 1000), 1, run_wide=False),
-    "kubemend_allow": Variable(_some_of(*REFUSALS), (), run_wide=False),
+    "kubemend_allow": Variable(_some_of(*REFUSALS), ()),
     "kubemend_fail_on": Variable(_one_of(*FAIL_ON), "never"),
     "kubemend_faults": Variable(_faults, None),
     "kubemend_pod": Variable(_pod, None, later="this version has no diagnosis of a single pod"),

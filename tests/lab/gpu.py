@@ -72,7 +72,8 @@ def pods(cluster, namespace: str) -> list:
 
 
 def rejected(cluster, namespace: str) -> list:
-    return [one for one in pods(cluster, namespace) if one["status"].get("reason") == "UnexpectedAdmissionError"]
+    """A kubelet that counts no device at all says OutOf..., which is asked first."""
+    return [one for one in pods(cluster, namespace) if (one["status"].get("reason") or "").startswith(("UnexpectedAdmissionError", "OutOf"))]
 
 
 def held(cluster) -> list:

@@ -23,7 +23,7 @@ FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
 BOTH = ("healthy", "two-leaders", "scheduler-config-file")
 # The rest of `make test`, dealt out so that neither version costs much more than the other.
 ON_OLD = ("backup-manifest", "broken-yaml", "wrong-master-unreachable", "two-clusters", "value-does-not-parse",
-          "mended-while-kubelet-stopped", "foreign-kcm-pod")
+          "mended-while-kubelet-stopped", "foreign-kcm-pod", "gpu-oversubscribed", "gpu-held", "gpu-plugin-gone")
 
 
 def chosen() -> list[runner.Case]:

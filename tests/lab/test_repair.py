@@ -90,7 +90,7 @@ def test_a_dead_kubelet_comes_first_and_nothing_is_edited(cluster, play):
         before = state(cluster)
         done, report = play(*CONSENT)
         assert "mend the kubelet of m2 first" in report["plan"][0]["blocked_by"]
-        assert (done.returncode, report["steps"]) == (0, [])
+        assert (done.returncode, report["exit_reason"], report["steps"]) == (2, "refused", []), done.stdout[-3000:]
         untouched(cluster, before)
 
 

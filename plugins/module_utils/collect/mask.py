@@ -101,7 +101,9 @@ def _pairs(text, spans):
         elif key == "name" and text[mark] == ":":
             named = []
             _value(text, start, mark, named)
-            if named and secret_env(text[named[0][0]:named[0][1]].strip("\"'")):
+            name = text[named[0][0]:named[0][1]].strip("\"'") if named else ""
+            # Whatever a container's environment variable is called, nothing here needs its value; extraArgs of kubeadm are lower case.
+            if secret_env(name) or (name.upper() == name and name[:1].isalpha()):
                 _siblings(text, start, spans)
 
 

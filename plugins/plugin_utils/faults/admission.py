@@ -113,9 +113,9 @@ def not_given_back(node: Node) -> Iterator[Hit]:
         if pod.refusal.kind != "devices" or resource is None or told is None or not node.resources.get(resource, (0, 0))[1]:
             continue
         held = [one for one in node.holdings() if one.resource == resource]
-        living = sum(len(one.devices) for one in held if one.state == "alive" and one.pod and one.pod.alive_at(pod.created))
+        living = sum(len(one.devices) for one in held if one.pod and one.pod.alive_at(pod.created))
         lacking = node.resources[resource][1] - living - told
-        stuck = [one for one in held if one.state != "alive" and _before(one, pod)]
+        stuck = [one for one in held if _before(one, pod)]
         if 0 < lacking <= sum(len(one.devices) for one in stuck):
             yield _hit(node, f"{lacking} {resource} of {node.name} were still held by pods that are ending or have ended when {pod.name} came",
                        [_held(node, one) for one in stuck],
@@ -126,8 +126,9 @@ def not_given_back(node: Node) -> Iterator[Hit]:
 
 def _before(holding: Holding, pod: Pod) -> bool:
     if holding.pod is None or pod.created is None:
-        return True
-    return any(when is not None and when <= pod.created - timedelta(seconds=GRACE_SECONDS) for when in (holding.pod.ended, holding.pod.deleted))
+        return holding.pod is None
+    going = holding.pod.deleted is not None and holding.pod.deleted <= pod.created
+    return going or (holding.pod.ended is not None and holding.pod.ended <= pod.created - timedelta(seconds=GRACE_SECONDS))
 
 
 def unhealthy(node: Node) -> Iterator[Hit]:

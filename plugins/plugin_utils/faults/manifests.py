@@ -140,6 +140,7 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         return
     found = control_plane.data(document, "journal")
     busy = bool(found.get("busy"))
+    working = [one for one in found.get("unproven") or () if one.get("running")]
     left = [(one, f"{one.get('what')}: the file is as {one.get('state')} the change") for one in found.get("pending") or ()]
     left += [(one, f"step {one.get('step')} was never proven") for one in found.get("unproven") or () if not one.get("running")]
     hits = []
@@ -147,4 +148,7 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         hits.append(Hit(f"a change of run {one.get('run_id')} was interrupted",
                         (Proof("file", host.host, path=str(one.get("path") or "/var/lib/kubemend/journal"), text=said),),
                         "let the next repairing run finish or undo it", host.host, host.node))
-    yield Outcome(tuple(hits[:1]), (), host.statuses.get("journal") == "ok", host=host.host)
+    # What is under way may still end badly: nobody knows yet.
+    under_way = (Missing(host.host, "journal", "busy"),) if busy or working else ()
+    note = f"step {working[0].get('step')} of run {working[0].get('run_id')} is at work there" if working else ""
+    yield Outcome(tuple(hits[:1]), under_way, host.statuses.get("journal") == "ok", host=host.host, note=note)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, manifest
@@ -181,7 +181,8 @@ def _surplus(job: Mapping[str, Any]) -> list[tuple[datetime, str]]:
 def _lifetimes(job: Mapping[str, Any]) -> tuple[list[tuple[datetime, str]], dict[str, datetime | None]]:
     """(creations sorted by time, the time each pod ended or began to go) from pods that exist and the Job's events.
 
-    A pod deleted by the Job controller itself (SuccessfulDelete) is no excuse for another: that is how a surplus ends.
+    A pod deleted by the Job controller itself (SuccessfulDelete) is no excuse for another: that is how a surplus ends. Where it
+    deleted none, a pod that is no more was taken away by somebody else (a user, a drain, the loss of its node) and replaced.
     """
     born: dict[str, datetime] = {}
     ended: dict[str, datetime | None] = {}
@@ -197,4 +198,7 @@ def _lifetimes(job: Mapping[str, Any]) -> tuple[list[tuple[datetime, str]], dict
             if pod["name"] not in surplus:
                 ends = [timestamp(pod.get(key)) for key in ("deletion_requested", "finished_at")]
                 ended[pod["name"]] = min((end for end in ends if end), default=None)
+    listed = {pod.get("name") for pod in job.get("pods") or ()}
+    if not surplus:
+        ended.update((name, when + timedelta(seconds=1)) for name, when in born.items() if name not in listed)
     return sorted((when, name) for name, when in born.items()), ended

@@ -27,7 +27,7 @@ def render(report: Report) -> str:
     silent = [item for item in report.listings if item.status != "ok"]
     if silent or report.not_asked:
         at = len(lines) - 1 if lines[-1].startswith("kubemend:") else len(lines)
-        more = ["", "Not known, because not asked:"]
+        more = ["", "Not known:"]
         more += [f"  {item.host}: {item.reason or item.status}" for item in silent]
         more += [f"  {host}: left out by --limit" for host in report.not_asked]
         lines[at:at] = more

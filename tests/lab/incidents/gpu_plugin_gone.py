@@ -29,10 +29,10 @@ class GpuPluginGone(gpu.Gpu):
         namespace = self.record(cluster, target)["namespace"]
 
         def loops():
-            states = [one["status"].get("containerStatuses") or [{}] for one in gpu.pods(cluster, namespace) if one["metadata"]["name"] == "plugin"]
-            return states and (states[0][0].get("state", {}).get("waiting") or {}).get("reason") == "CrashLoopBackOff"
+            found = [one["status"].get("containerStatuses") or [{}] for one in gpu.pods(cluster, namespace) if one["metadata"]["name"] == "plugin"]
+            return found and found[0][0].get("restartCount", 0) > 0
 
-        cluster.wait(loops, 120, "the plugin's pod to be in a crash loop")
+        cluster.wait(loops, 120, "the plugin's pod to end and be started again")
 
 
 INCIDENT = GpuPluginGone()

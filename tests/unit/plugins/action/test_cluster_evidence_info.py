@@ -52,6 +52,11 @@ def written(folder):
     return {path.name: json.loads(path.read_text()) for path in sorted(folder.glob("*.cluster.json"))}
 
 
+def test_a_host_of_whatever_name_is_no_answer_of_the_api(action, tmp_path):
+    evidence.write({**evidence.envelope("m1.cluster", "ok", "", {}), "cluster_key": KEYS["AAAA"]}, str(tmp_path))
+    assert action({"m1.cluster": "AAAA"}).ask("m1.cluster")["status"] == "ok"
+
+
 def test_the_first_host_of_each_cluster_answers(action, tmp_path):
     clusters = {"a1": "AAAA", "a2": "AAAA", "b1": "BBBB", "b2": "BBBB"}
     asking = action(clusters)

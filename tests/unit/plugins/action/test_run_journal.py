@@ -171,3 +171,23 @@ def test_check_mode_does_the_same(journal, operator):
     assert done.rc == 0, done.output
     assert result is None  # of the copy that records it; the folder is made all the same
     assert (operator.folder / "report" / "evidence").is_dir()
+
+
+def test_a_refusal_is_lifted_for_the_whole_run_or_not_at_all(journal, operator):
+    operator.write("host_vars/m2.yml", "kubemend_allow: [pending_changes]\n")
+    done, result = journal()
+    assert done.rc == 2 and "kubemend_allow differs between" in done.words, done.output
+
+
+def test_a_play_in_batches_is_refused(operator):
+    operator.write("serial.yml", PLAY.replace("  gather_facts", "  serial: 1\n  gather_facts"))
+    done = operator.run(str(operator.folder / "serial.yml"))
+    assert done.rc == 2 and "Take serial out of the play" in done.words, done.output
+
+
+def test_a_repairing_run_always_asks_for_what_a_former_one_left_open(operator):
+    operator.write("play.yml", PLAY.replace("kubemend.remediation.run_journal:", "kubemend.remediation.run_journal:\n        mode: repair"))
+    path = operator.folder / "result.json"
+    for risk, faults in ((2, ["KM101", "KM902"]), (0, ["KM101"])):
+        operator.run(str(operator.folder / "play.yml"), "-e", f"kubemend_max_risk={risk}", "-e", "kubemend_faults=KM101", env={"RESULT": str(path)})
+        assert json.loads(path.read_text())["settings"]["faults"] == faults

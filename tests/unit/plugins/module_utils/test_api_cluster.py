@@ -135,14 +135,14 @@ def test_different_holders_stay_visible(ask):
 
 
 @pytest.mark.parametrize(("code", "status"), CODES)
-@pytest.mark.parametrize(("path", "collector"), [
-    ("/api/v1/nodes", "nodes"), ("/api/v1/namespaces/kube-system/configmaps/kubeadm-config", "kubeadm_config"),
-    ("/apis/batch/v1/jobs", "jobs"), ("/api/v1/pods", "jobs"), ("/api/v1/events", "jobs")])
-def test_a_refused_collector_costs_only_itself(ask, path, collector, code, status):
+@pytest.mark.parametrize(("path", "collectors"), [
+    ("/api/v1/nodes", ["nodes"]), ("/api/v1/namespaces/kube-system/configmaps/kubeadm-config", ["kubeadm_config"]),
+    ("/apis/batch/v1/jobs", ["jobs"]), ("/api/v1/pods", ["jobs", "rejected"]), ("/api/v1/events", ["jobs"])])
+def test_what_is_refused_costs_only_the_collectors_that_need_it(ask, path, collectors, code, status):
     document = ask(facts={"codes": {path: code}})
     bad = {name: value for name, value in statuses(document).items() if value != "ok"}
-    assert bad == {collector: status} and document["status"] == "ok"
-    assert str(code) in document["collectors"][collector]["error"]
+    assert bad == dict.fromkeys(collectors, status) and document["status"] == "ok"
+    assert all(str(code) in document["collectors"][name]["error"] for name in collectors)
 
 
 def test_without_the_right_to_read_them_uid_and_endpoints_cost_only_themselves(ask):

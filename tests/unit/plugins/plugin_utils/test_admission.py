@@ -17,7 +17,7 @@ def stamp(second):
 
 
 def pod(name, count=2, second=0, owner="Job/j", placed=False, scheduler="default-scheduler", phase="Running", **more):
-    return {"namespace": "n", "name": name, "uid": f"u-{name}", "node": "w1", "created": stamp(second), "deleted": None, "finished_at": None, "phase": phase,
+    return {"namespace": "n", "name": name, "uid": f"u-{name}", "node": "w1", "created": stamp(second), "deletion_requested": None, "finished_at": None, "phase": phase,
             "owner": owner, "owner_uid": f"u-{owner}" if owner else None, "placed": placed, "scheduler": scheduler, "requests": {GPU: count}, "hash": None, **more}
 
 
@@ -80,6 +80,12 @@ def test_two_leaders_are_named_as_the_cause(gpus):
     assert finding(world, "KM320").because == ("KM101",)
 
 
+def test_what_is_wrong_with_another_node_explains_nothing(gpus):
+    world = gpus([refused(placed=True, owner="Job/j")], [pod("a", placed=True)])
+    next(node for node in world.data("api", "nodes")["items"] if node["name"] == "m3")["devices"] = {GPU: [2, 1]}
+    assert found(world) == {"KM320", "KM323"} and finding(world, "KM320").because == ()
+
+
 def test_two_schedulers(gpus):
     world = gpus([refused(scheduler="volcano")], [pod("a")])
     assert found(world) == {"KM205", "KM320"} and "default-scheduler and volcano" in finding(world, "KM205").summary
@@ -89,7 +95,7 @@ def test_one_scheduler_that_counted_right_is_no_second_one(gpus):
     assert found(gpus([refused(scheduler="volcano", count=1, available=0)], [pod("a", 1)])) == {"KM320"}
 
 
-@pytest.mark.parametrize("state", [{"deleted": stamp(10)}, {"phase": "Succeeded", "finished_at": stamp(10)}])
+@pytest.mark.parametrize("state", [{"deletion_requested": stamp(10)}, {"phase": "Succeeded", "finished_at": stamp(10)}])
 def test_devices_that_a_pod_did_not_give_back(gpus, state):
     world = gpus([refused()], [pod("a", second=1, **state)], entries=[entry("a", "gpu-0", "gpu-1")])
     assert found(world) == {"KM320", "KM322"}

@@ -272,6 +272,8 @@ def pod(name, created, ended=None):
     (job(("a", 1), ("b", 40)), False),                                           # a retry, much later
     (job(("a", 1), ("b", 3), pods=(pod("a", 1, ended=2), pod("b", 3))), False),  # the first had failed
     (job(("a", 1), ("b", 3), pods=(pod("a", 1), pod("b", 3))), True),            # the first still runs
+    (job(("a", 1), ("b", 3), pods=(pod("b", 3),)), False),                       # somebody else took the first away
+    (job(("a", 1), ("b", 3), deleted=("a",), pods=(pod("b", 3),)), True),        # the Job controller itself did
 ])
 def test_surplus_pods_of_a_job(world, item, found):
     world.data("api", "jobs")["items"] = [item]
@@ -315,9 +317,9 @@ def test_two_clusters_in_one_inventory_are_judged_apart(world):
 @pytest.mark.parametrize(("journal", "verdict"), [
     ({"pending": [], "unproven": [], "busy": False}, "clear"),
     ({"pending": [{"run_id": "r", "what": "edit_manifest: /a", "state": "before", "path": "/a"}], "busy": False}, "present"),
-    ({"pending": [{"run_id": "r", "what": "edit_manifest: /a", "state": "after", "path": "/a"}], "busy": True}, "clear"),
+    ({"pending": [{"run_id": "r", "what": "edit_manifest: /a", "state": "after", "path": "/a"}], "busy": True}, "unknown"),
     ({"unproven": [{"run_id": "r", "step": "01-x", "path": "/a", "running": False}]}, "present"),
-    ({"unproven": [{"run_id": "r", "step": "01-x", "path": "/a", "running": True}]}, "clear"),
+    ({"unproven": [{"run_id": "r", "step": "01-x", "path": "/a", "running": True}]}, "unknown"),  # it may still be rolled back
     (None, "not_applicable"),
 ])
 def test_interrupted_change(world, journal, verdict):

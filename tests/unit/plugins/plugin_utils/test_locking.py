@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import cluster_lock, lock
+from ansible_collections.kubemend.remediation.plugins.module_utils import cluster_lock, journal, lock, proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import locking
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.locking import Held
 
@@ -33,6 +33,10 @@ def _silent(host: str, cluster: str | None = None) -> Held:
     return Held(host, cluster, "unreachable", reason="timed out")
 
 
+def _working(host: str) -> Held:
+    return Held(host, "a", "ok", False, None, f"step 01-m3-x of run {OTHER} is still at work here", working=OTHER)
+
+
 def _full(host: str) -> Held:
     return Held(host, "a", "ok", reason="no space")
 
@@ -45,6 +49,7 @@ def _full(host: str) -> Held:
     ([_mine("m1"), _theirs("m2")], False, OTHER),
     ([_mine("m1"), _silent("m2"), _silent("m3")], True, "only 1 of 3 control-plane nodes are locked: m2, m3 cannot be reached"),
     ([_silent("m1"), _silent("m2")], False, "could not be locked"), ([], False, "no control-plane node was asked"),
+    ([_mine("m1"), _mine("m2"), _working("m3")], False, f"run {OTHER} is still at work on m3: step 01-m3-x"),
     ([_mine("m1"), _full("m2"), _full("m3")], False, "m2: no space"), ([_mine("m1"), _mine("m2"), _full("m3")], True, ""),
 ])
 def test_decision(answers: list[Held], held: bool, said: str) -> None:
@@ -115,3 +120,20 @@ def test_the_node_s_side(tmp_path: Path) -> None:
     assert cluster_lock.run({**params, "run_id": OTHER, "state": "released"})["changed"] is False
     assert cluster_lock.run({**params, "run_id": OTHER, "take": RUN})["lock"]["taken_from"] == RUN
     assert cluster_lock.run({**params, "run_id": OTHER, "state": "released"})["changed"] is True and lock.read(root) is None
+
+
+def test_a_step_that_is_still_at_work_keeps_its_lock_and_everybody_out(tmp_path: Path) -> None:
+    """Its controller may be gone, or think so: the program on the node needs the lock for its way back."""
+    root = str(tmp_path / "kubemend")
+    params = {"run_id": RUN, "seconds": 60, "state": "acquired", "controller": {"pid": 1}, "root": root}
+    cluster_lock.run(params)
+    proof.claim(journal.Step(RUN, "01-m1-x", "edit", "KM101", root, False, True), {"component": "kube-scheduler"})
+    kept = cluster_lock.run({**params, "state": "released"})
+    assert (kept["held"], kept["changed"], kept["lock"]["run_id"]) == (True, False, RUN) and lock.read(root)["run_id"] == RUN
+    for take in (None, RUN):
+        refused = cluster_lock.run({**params, "run_id": OTHER, "take": take})
+        assert (refused["held"], refused["working"]) == (False, RUN) and "01-m1-x" in refused["message"]
+        found = locking.said("m1", "a", "ok", "", refused, OTHER)
+        assert found.working == RUN and not found.held
+    proof.end(RUN, "01-m1-x", proof.PROVEN, root=root)
+    assert cluster_lock.run({**params, "state": "released"})["changed"] is True and lock.read(root) is None

@@ -133,6 +133,17 @@ def test_lost_redundancy_is_said_and_holds_nothing_up(world):
     assert step.allowed and "m1 does not answer, etcd of m3 does not run, kube-apiserver of m3 does not run" in step.note
 
 
+def test_hosts_that_limit_leaves_out_are_not_lost_and_nothing_is_done_on_them(world):
+    break_election(world, "m2", MANAGER)
+    world.silence("m1", "not_asked")
+    assert planned(world, max_risk=2)[0].note == ""
+    text = "apiVersion: kubeadm.k8s.io/v1beta3\ncontrollerManager:\n  extraArgs:\n    leader-elect: \"false\"\n"
+    world.api["collectors"]["kubeadm_config"] = {"status": "ok", "data": {
+        "text": text, "masked": [], "sha256": "0" * 64, "size": len(text), "resource_version": "1"}}
+    step = next(item for item in planned(world, max_risk=2) if item.remedy == "kubeadm_config")
+    assert step.host == "m1" and not step.allowed and "--limit leaves out" in step.blocked_by
+
+
 NEWER, OLDER = {"mtime": 1_900_000_000.0}, {"mtime": 1.0}
 
 

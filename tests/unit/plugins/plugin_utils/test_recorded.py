@@ -55,5 +55,8 @@ def test_every_fault_was_judged_both_ways_on_real_evidence(code):
 # What no lab cluster was made to show, with the reason; hand-written evidence in test_judge.py covers it where it exists.
 WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM111": {"present": "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"},
+    "KM329": {"present": "the lab's kubelets run without a static CPU manager"},
+    "KM330": {"present": "the lab's kubelets run without a static memory manager"},
+    "KM331": {"present": "the lab's nodes have one NUMA node"},
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
 }

@@ -122,3 +122,14 @@ def test_files_of_the_run(tmp_path: Any) -> None:
     assert [item.status for item in found] == ["ok", "error"] and missing == ("m3",)
     assert [(item.host, item.state) for item in reverting.outcomes(folder, ["m1", "m2"])] == [("m1", "failed")]
     assert (tmp_path / "revert" / "m1.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_host_that_could_not_be_asked_is_no_host_without_a_part() -> None:
+    """The newest run may lie there, and what it would have taken back was not."""
+    listings = [said("m1", run(OLD, file())), said("m2", status="unreachable", reason="timed out")]
+    assert "m2 could not be asked" in reverting.choose(listings, "last").problem
+    choice = reverting.choose(listings, OLD)
+    good = reverting.outcome("m1", "ok", "", {"components": [], "paths": [file("restored", "result")], "changed": True})
+    reason, sentence = reverting.verdict(reverting.Report(listings, OLD, choice, [good]))
+    assert reason == "failed" and "m2 could not be asked" in sentence
+    assert reverting.verdict(reverting.Report(listings, OLD, choice, check=True)) == ("ok", "")

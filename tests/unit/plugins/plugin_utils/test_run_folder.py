@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model, run_folder
@@ -42,6 +43,25 @@ def test_a_line_that_a_kill_cut_is_passed_over(tmp_path):
     ([{"id": "01-m2-x", "state": "refused", "reason": "image gone"}], CLEAR, "refused", "01-m2-x on m2 is refused: image gone"),
 ])
 def test_outcome(steps, after, reason, words):
-    code, found, sentence = run_folder.outcome(STEPS, steps, after)
+    code, found, sentence = run_folder.outcome(STEPS[:2], steps, after)
     assert (code, found) == (0 if reason == "ok" else 2, reason)
     assert words in sentence
+
+
+def test_a_fault_that_is_left_because_its_step_was_blocked_is_no_success():
+    code, reason, sentence = run_folder.outcome(STEPS, DONE, CLEAR)
+    assert (code, reason) == (2, "refused") and "03-m1-y on m1 was not done: beyond doubt" in sentence
+    asks = replace(STEPS[2], blocked_by="risk 2 needs kubemend_max_risk=2 (it is 1)")
+    assert run_folder.withheld([asks]) is None and run_folder.outcome([*STEPS[:2], asks], DONE, CLEAR)[0] == 0
+
+
+def test_a_step_of_which_nobody_heard_again_is_said(tmp_path):
+    assert "02-m3-x on m3 is failed: it was begun, and nobody heard" in run_folder.outcome(STEPS, DONE[:1], CLEAR, "02-m3-x")[2]
+    assert run_folder.begun(str(tmp_path)) is None and not run_folder.unsettled(str(tmp_path))
+    (tmp_path / "steps.jsonl").write_text(json.dumps(DONE[0]) + "\n", encoding="utf-8")
+    assert not run_folder.unsettled(str(tmp_path))
+    (tmp_path / "step.begun").write_text("02-m3-x\n", encoding="utf-8")
+    assert run_folder.begun(str(tmp_path)) == "02-m3-x" and run_folder.unsettled(str(tmp_path))
+    (tmp_path / "step.begun").unlink()
+    (tmp_path / "steps.jsonl").write_text(json.dumps({"id": "x", "state": "failed", "lost": True}) + "\n", encoding="utf-8")
+    assert run_folder.unsettled(str(tmp_path))

@@ -24,10 +24,10 @@ SECRETS = {
     "flag": "    - --token=«abc»\n    - --leader-elect=true\n",
     "flag in two items": "    - --token\n    - «abc»\n    - --v=2\n",
     "flags in a string": 'command: ["sh", "-c", "run --password «hunter2» --client-secret=«s» --v 4"]\n',
-    "env": "env:\n- name: DB_PASSWORD\n  value: «hunter2»\n- name: PLAIN\n  value: ok\n",
-    "env, value first": "env:\n- value: «hunter2»\n  name: API_KEY\n- value: ok\n  name: PLAIN\n",
-    "env in json": '{"env":[{"name":"MY_TOKEN","value":"«x»"},{"name":"A","value":"b"}]}',
-    "env in pretty json": '{"env": [\n  {\n    "name": "AWS_ACCESS_KEY",\n    "value": "«x»"\n  },\n  {\n    "name": "A",\n    "value": "b"\n  }\n]}',
+    "env": "env:\n- name: DB_PASSWORD\n  value: «hunter2»\n- name: plain\n  value: ok\n",
+    "env, value first": "env:\n- value: «hunter2»\n  name: API_KEY\n- value: ok\n  name: plain\n",
+    "env in json": '{"env":[{"name":"MY_TOKEN","value":"«x»"},{"name":"a","value":"b"}]}',
+    "env in pretty json": '{"env": [\n  {\n    "name": "AWS_ACCESS_KEY",\n    "value": "«x»"\n  },\n  {\n    "name": "a",\n    "value": "b"\n  }\n]}',
     "env in flow": "- {name: MY_CREDENTIAL, value: «abc»}\n",
     "environment file": 'SECRET_OF_US="«abc def»"\nFOO=bar\n',
     "key block": "-----BEGIN RSA PRIVATE KEY-----\n«abc»\n«def»\n-----END RSA PRIVATE KEY-----\n",
@@ -81,3 +81,15 @@ def test_argv():
 def test_junk_does_not_break_it(junk):
     masked, dummy = mask.data(junk)
     assert len(masked) == len(junk)
+
+
+@pytest.mark.parametrize("name", ["DB_PASS", "MYSQL_PWD", "AUTH", "KEY", "GITHUB_PAT", "HTTPS_PROXY"])
+@pytest.mark.parametrize("text", ["    env:\n    - name: {0}\n      value: planted-0815\n", "    env:\n    - value: planted-0815\n      name: {0}\n",
+                                  '{{"env": [{{"name": "{0}", "value": "planted-0815"}}]}}'])
+def test_values_of_environment_variables_stay_whatever_their_name(name, text):
+    assert b"planted" not in mask.data(text.format(name).encode())[0]
+
+
+def test_arguments_of_kubeadm_are_no_environment():
+    text = b"extraArgs:\n- name: leader-elect\n  value: \"false\"\n"
+    assert mask.data(text) == (text, [])

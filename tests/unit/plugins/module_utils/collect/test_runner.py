@@ -10,6 +10,7 @@ import time
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import jsonline, runner, spec
+from ansible_collections.kubemend.remediation.plugins.modules import node_evidence_info
 
 
 def _hang(context):
@@ -142,3 +143,9 @@ def test_the_document_of_this_machine():
     document = runner.gather({"timeout": 20, "collectors": ["system", "installer"]})
     assert set(document["collectors"]) == set(spec.BY_NAME)
     assert document["collectors"]["system"]["status"] == "ok" and document["collectors"]["kubelet"]["status"] == "not_asked"
+
+
+def test_the_ordinary_module_ships_every_collector():
+    """Where it is not a program on standard input, Ansible packs what the module imports, and collectors are imported by name."""
+    shipped = {module.__name__.rpartition(".")[2] for module in node_evidence_info.SHIPPED}
+    assert set(spec.BY_NAME) <= shipped
