@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 
@@ -17,7 +18,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge, symptoms
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge, locking, symptoms
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import (
     PREFIX,
     Settings,
@@ -221,6 +222,7 @@ class _Folder:
         _make_private(Path(self.path))
         where, after = Path(self.path) / "evidence", Path(self.path) / "evidence-after"
         if collects:
+            self._claim()
             for folder in (where, after):
                 _make_private(folder)
                 folder.chmod(0o700)
@@ -229,6 +231,20 @@ class _Folder:
                     stale.unlink()
         return {"run_id": self.run_id, "started": self.started, "report_dir": self.path, "evidence_dir": str(where),
                 "evidence": [str(where)], "evidence_after_dir": str(after)}
+
+    def _claim(self) -> None:
+        """One run at a time in one folder: what another is about to read must not be removed under it."""
+        path, me = Path(self.path) / "run.json", locking.controller(os.getppid())
+        try:
+            owner = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            owner = {}
+        mine = all(owner.get(name) == me[name] for name in ("boot_id", "pid", "started"))
+        if owner.get("boot_id") == me["boot_id"] and not mine and not locking.gone(owner, me):
+            raise SettingsError(f"{self.path} is in use by run {owner.get('run_id')} (process {owner.get('pid')}); let it end, or give this run "
+                                "another folder with kubemend_report_dir.")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            json.dump({**me, "run_id": self.run_id}, file)
 
 
 def _make_private(path: Path) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 
@@ -191,3 +192,16 @@ def test_a_repairing_run_always_asks_for_what_a_former_one_left_open(operator):
     for risk, faults in ((2, ["KM101", "KM902"]), (0, ["KM101"])):
         operator.run(str(operator.folder / "play.yml"), "-e", f"kubemend_max_risk={risk}", "-e", "kubemend_faults=KM101", env={"RESULT": str(path)})
         assert json.loads(path.read_text())["settings"]["faults"] == faults
+
+
+def test_a_folder_that_another_run_uses_is_left_alone(journal, operator):
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils import locking
+
+    kept = operator.write("report/plan.json", "{}")
+    owner = {**locking.controller(os.getpid()), "run_id": "20261121T090000Z-1a2b3c"}
+    operator.write("report/run.json", json.dumps(owner))
+    done, result = journal()
+    assert done.rc == 2 and result is None and kept.exists()
+    assert f"in use by run 20261121T090000Z-1a2b3c (process {os.getpid()})" in done.words, done.output
+    operator.write("report/run.json", json.dumps({**owner, "started": 1}))  # that process is gone: another has its number
+    assert journal()[0].rc == 0 and not kept.exists()
