@@ -189,7 +189,7 @@ def test_a_role_judges_and_says_what_it_would_do(operator):
         "KM101", "KM102", "KM103", "KM104", "KM105", "KM110", "KM901", "KM902"}
     assert {item["host"]: item["status"] for item in report["hosts"]}["m1"] == "unreachable"
     assert "Lock the cluster" not in done.stdout and "skipping" in done.stdout
-    refused = operator.run(str(play), "-e", "kubemend_faults=KM110")
+    refused = operator.run(str(play), "-e", "kubemend_faults=KM107")
     assert refused.rc == 2 and "kubemend_faults names no fault of this role" in refused.output
 
 
