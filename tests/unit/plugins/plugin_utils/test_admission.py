@@ -17,8 +17,9 @@ def stamp(second):
 
 
 def pod(name, count=2, second=0, owner="Job/j", placed=False, scheduler="default-scheduler", phase="Running", **more):
-    return {"namespace": "n", "name": name, "uid": f"u-{name}", "node": "w1", "created": stamp(second), "deletion_requested": None, "finished_at": None, "phase": phase,
-            "owner": owner, "owner_uid": f"u-{owner}" if owner else None, "placed": placed, "scheduler": scheduler, "requests": {GPU: count}, "hash": None, **more}
+    return {"namespace": "n", "name": name, "uid": f"u-{name}", "node": "w1", "created": stamp(second), "deletion_requested": None,
+            "finished_at": None, "phase": phase, "owner": owner, "owner_uid": f"u-{owner}" if owner else None, "placed": placed,
+            "scheduler": scheduler, "requests": {GPU: count}, "hash": None, **more}
 
 
 def refused(name="late", count=2, available=0, second=30, **more):
