@@ -42,6 +42,7 @@ SPEC = {
     "max_risk": {"type": "int", "default": 0},
     "allow": {"type": "list", "elements": "str", "default": []},
     "probe": {"type": "bool", "default": False},
+    "cleanup_rejected": {"type": "bool", "default": False},
     "symptom": {"type": "str"},
     "faults": {"type": "list", "elements": "str"},
     "deep": {"type": "bool", "default": False},
@@ -84,7 +85,7 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         planned, steps = run_folder.read_plan(args["report_dir"]), run_folder.read_steps(args["report_dir"])
         outcome = run_folder.outcome(planned, steps, judged, run_folder.begun(args["report_dir"]))
     else:
-        consent = plan.Consent(args["max_risk"], frozenset(args["allow"]))
+        consent = plan.Consent(args["max_risk"], frozenset(args["allow"]), frozenset([plan.CLEAN_UP] if args["cleanup_rejected"] else []))
         planned = plan.plan(judged.findings, clusters, lambda host: evidence.find(args["evidence"], host), consent,
                             remedies.REMEDIES, judge.KEY_DIGITS, remedies.probe if args["probe"] else None)
     if args["mode"] != "replay":
@@ -102,7 +103,7 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         titles={code: fault.title for code, fault in judge.CATALOGUE.items()}, plan=planned, steps=steps, diffs=diff,
         outcome=outcome)
     if args["mode"] == "repair":
-        _write(run.path("plan.json"), run_folder.plan_text(run.run_id, {name: args[name] for name in ("max_risk", "allow", "probe")},
+        _write(run.path("plan.json"), run_folder.plan_text(run.run_id, {name: args[name] for name in ("max_risk", "allow", "probe", "cleanup_rejected")},
                                                            planned))
     _write(run.path("report.json"), json.dumps(report_json.render(judged, run), indent=1) + "\n")
     _write(run.path("report.txt"), report_text.render(judged, run))
@@ -114,7 +115,7 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
 
 def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model.Finding:
     """The exact command that repairs a finding, where nothing but the operator's consent is missing."""
-    step = next((step for step in steps if step.remedy != plan.PROBE and (step.code, step.cluster) == (finding.code, finding.cluster)
+    step = next((step for step in steps if step.remedy not in (plan.PROBE, plan.CLEAN_UP) and (step.code, step.cluster) == (finding.code, finding.cluster)
                  and step.component in (None, finding.component) and finding.host in (None, step.host)), None)
     if step is None or not plan.only_risk(step):
         return finding

@@ -266,6 +266,7 @@ def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | No
         "fail_on": settings.fail_on, "formats": list(settings.report_formats), "deep": settings.deep,
         "faults": None if faults is None else sorted(faults), "symptom": symptom, "notices": list(settings.notices),
         "max_risk": settings.max_risk, "allow": list(settings.allow), "probe": settings.probe,
+        "cleanup_rejected": settings.cleanup_rejected,
     }}
 
 

@@ -7,17 +7,17 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import config_map, journal, probe
+from ansible_collections.kubemend.remediation.plugins.module_utils import clean_up, config_map, journal, probe
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
-KUBEADM_CONFIG, PROBE = "kubeadm_config", "probe"
-SECONDS = {KUBEADM_CONFIG: 60, PROBE: 180}  # after which such a step has ended, whatever happens
+KUBEADM_CONFIG, PROBE, CLEAN_UP = "kubeadm_config", "probe", "clean_up"
+SECONDS = {KUBEADM_CONFIG: 60, PROBE: 180, CLEAN_UP: 120}  # after which such a step has ended, whatever happens
 
 
 def do(step, as_step, params):
     """{proven, reason, changed, entry}; ChangeError as for a file."""
-    return (_probed if step["remedy"] == PROBE else _written)(step["change"], as_step, params)
+    return {PROBE: _probed, CLEAN_UP: _cleaned}.get(step["remedy"], _written)(step["change"], as_step, params)
 
 
 def _written(wanted, as_step, params):
@@ -26,6 +26,18 @@ def _written(wanted, as_step, params):
     reason = "" if proven else "%s was changed, but somebody else changed it at once: it holds %s, not %s; find out who" % (
         wanted["path"], done["left"] or "nothing", done["sha256_after"])
     return {"proven": proven, "reason": reason, "changed": done["changed"], "entry": done["entry"]}
+
+
+def _cleaned(wanted, as_step, params):
+    try:
+        with config_map.reached(_via(wanted, params), read_only=False, seconds=SECONDS[CLEAN_UP]) as (api, dummy):
+            gone, kept = clean_up.clean(api, wanted["pods"], as_step)
+    except ApiError as error:
+        raise ChangeError("not every pod was looked at, because the API does not answer as it should (%s); those that were deleted are in the "
+                          "journal of this run; run again for the rest" % error, changed=True)
+    stuck = [name for name, why in kept.items() if "is not gone" in why]
+    told = "%d pods deleted" % len(gone) + "".join("; %s stays: %s" % one for one in sorted(kept.items()))
+    return {"proven": not stuck, "reason": told, "changed": bool(gone or stuck), "entry": None}
 
 
 def _probed(wanted, as_step, params):
@@ -51,6 +63,8 @@ def resumed(record, params):
         except ApiError as error:
             return None, "whether its Job is left is not known, because the API does not answer as it should (%s); run again when it does" % error
         return "not_done", "nothing of the probe is left"
+    if record["remedy"] == CLEAN_UP:
+        return "not_done", "what it deleted is in its journal; the rest is as it was"
     item = record["entry"]
     if item and not item["end"]:
         return None, "its change of %s is still open" % record["path"]

@@ -62,6 +62,11 @@ options:
       - Whether the plan ends with a Job that must get exactly one pod, as C(kubemend_probe).
     type: bool
     default: false
+  cleanup_rejected:
+    description:
+      - Whether the plan deletes pods that a kubelet rejected, as C(kubemend_cleanup_rejected).
+    type: bool
+    default: false
   symptom:
     description:
       - Reports each possible cause of this symptom with its verdict.

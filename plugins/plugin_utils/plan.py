@@ -22,10 +22,11 @@ WAIT_SECONDS = 120
 
 @dataclass(frozen=True)
 class Consent:
-    """What the operator allows: kubemend_max_risk and kubemend_allow."""
+    """What the operator allows: kubemend_max_risk and kubemend_allow. wishes: optional acts that were asked for, by name."""
 
     max_risk: int = 0
     allow: frozenset[str] = frozenset()
+    wishes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
     return tuple(steps)
 
 
-PROBE = "probe"
-_RANK = {"recover": 0, "move_out": 1, "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9, PROBE: 10}
+PROBE, CLEAN_UP = "probe", "clean_up"
+_RANK = {"recover": 0, "move_out": 1, "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9, CLEAN_UP: 10, PROBE: 11}
 
 
 def _order(step: Step) -> tuple[str, int, str, int, str]:

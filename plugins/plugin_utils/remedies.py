@@ -11,10 +11,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import pending
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster, control_plane, edit, edit_scalar, flags, manifest, owner
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    cluster,
+    control_plane,
+    devices,
+    edit,
+    edit_scalar,
+    flags,
+    manifest,
+    owner,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import members
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import PROBE, Scene, Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, Scene, Step
 
 # As the node's journal names it.
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
@@ -244,6 +253,17 @@ def recover(scene: Scene) -> Step | None:
                  diff="finish or undo what the journal left open\n", limit=600)
 
 
+def clean_up(scene: Scene) -> Step | None:
+    """KM320, where kubemend_cleanup_rejected asks for it: the node's rejected pods, as far as no Job would get another try."""
+    if CLEAN_UP not in scene.consent.wishes:
+        return None
+    of, node = scene.cluster, next(one for one in devices.nodes(scene.cluster) if one.name == scene.finding.node)
+    pods = [{"namespace": pod.name.partition("/")[0], "name": pod.name.partition("/")[2], "uid": pod.uid} for pod in node.rejected]
+    return Step(f"{of.api_host or 'cluster'}-clean-up-{node.name}", of.api_host or "", "KM320", CLEAN_UP, 1, f"rejected pods of {node.name}", limit=120,
+                node=node.name, diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected), note="pods of a Job that has not ended stay",
+                change={"kind": CLEAN_UP, "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"), "pods": pods})
+
+
 def probe(of: cluster.Cluster) -> Step:
     """No fault's remedy: what proves a repaired cluster, where kubemend_probe asks for it."""
     uid = (of.answer("server") or {}).get("kube_system_uid")
@@ -256,5 +276,5 @@ def probe(of: cluster.Cluster) -> Step:
 REMEDIES = {
     "KM902": recover,
     "KM101": edit_manifest, "KM102": restart, "KM103": edit_manifest, "KM104": edit_config, "KM105": edit_manifest,
-    "KM109": move_out, "KM110": kubeadm_config,
+    "KM109": move_out, "KM110": kubeadm_config, "KM320": clean_up,
 }

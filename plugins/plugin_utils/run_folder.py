@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import PROBE, Step, only_risk
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, Step, only_risk
 
 SCHEMA = "kubemend.plan/1"
 
@@ -81,7 +81,8 @@ def outcome(plan: Iterable[Step], steps: Iterable[Mapping[str, Any]], after: mod
         if ended["state"] != "done":
             kind = "refused" if ended["state"] == "refused" else "failed"
             return 2, kind, f"step {step.id} on {step.host} is {ended['state']}: {ended['reason']}"
-        if step.remedy != PROBE:  # what it proves is new; its code's other evidence is an hour of events
+        # What a probe proves is new, its code's other evidence is an hour of events; and a clean-up leaves what must stay.
+        if step.remedy not in (PROBE, CLEAN_UP):
             done.add(step.code)
     left = [item for item in after.verdicts if item.code in done and item.verdict in ("present", "unknown")]
     if left:

@@ -209,7 +209,7 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_capture_seconds": Variable(_number(1, 86400), 60),
     "kubemend_capture_match": Variable(_text, None),
     "kubemend_probe": Variable(_boolean, False),
-    "kubemend_cleanup_rejected": Variable(_boolean, False, later=_REPAIR),
+    "kubemend_cleanup_rejected": Variable(_boolean, False),
     "kubemend_patch_workloads": Variable(_boolean, False, later=_REPAIR),
     "kubemend_capture": Variable(_boolean, False, later="this version captures no logs"),
     "kubemend_expect_pinning": Variable(_text, None, later="this version does not judge CPU pinning"),

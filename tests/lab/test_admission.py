@@ -1,7 +1,8 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""UnexpectedAdmissionError as its users met it: named, with its cause and who holds the devices; repaired, ten Jobs in a row succeed."""
+"""UnexpectedAdmissionError as its users met it: named, with its cause and who holds the devices; repaired and cleaned up, ten Jobs in a row
+succeed."""
 
 from __future__ import annotations
 
@@ -25,8 +26,15 @@ def test_two_leaders_and_devices(cluster, play):
         assert any("nvidia.com/gpu. Requested: 2, Available: 0" in text and "nodeName set by Job/job-" in text for text in texts), texts
         assert any("gpu-0" in text and "held by lab-jobs-" in text for text in texts), texts
 
-        done, report = play(*CONSENT, name="admission_errors")
-        assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done"]), done.stdout[-3000:]
+        work = next(text for text in (proof["object"] for proof in seen["evidence"]) if text).split()[1].split("/")[0]
+        gpu.create(cluster, work, gpu.pod(cluster, "bare", 2, nodeName="w1"))
+        cluster.wait(lambda: "bare" in names(gpu.rejected(cluster, work)), 60, "a bare pod to be rejected")
+        of_jobs = names(gpu.rejected(cluster, work)) - {"bare"}
+        done, report = play(*CONSENT, "-e", "kubemend_cleanup_rejected=true", name="admission_errors")
+        assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done", "done"]), done.stdout[-3000:]
+        assert [step["remedy"] for step in report["plan"]] == ["edit_manifest", "clean_up"]
+        # Its Job still works: without the rejected pod older releases would give it another try.
+        assert names(gpu.rejected(cluster, work)) == of_jobs and "has not ended" in report["steps"][1]["reason"]
         namespace = jobs.new_namespace()
         jobs.create_namespace(cluster, namespace)
         try:
@@ -40,6 +48,10 @@ def test_two_leaders_and_devices(cluster, play):
             assert not gpu.rejected(cluster, namespace) and len(gpu.pods(cluster, namespace)) == 10
         finally:
             jobs.remove(cluster, namespace)
+
+
+def names(pods):
+    return {one["metadata"]["name"] for one in pods}
 
 
 def one_after_the_other(cluster, namespace, name):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, plan, remedies
 
 GPU = "nvidia.com/gpu"
 FOLDER = "/var/lib/kubelet/device-plugins"
@@ -183,3 +184,15 @@ def test_a_node_that_is_no_host_of_the_inventory_is_not_judged(gpus):
     world = gpus(devices=(2, 0))
     del world.documents["w1"]
     assert {item.reason for item in world.judge().not_judged if item.code in ("KM323", "KM324")} == {"limit"}
+
+
+@pytest.mark.parametrize(("wished", "risk", "steps"), [(False, 1, []), (True, 0, [False]), (True, 1, [True])])
+def test_rejected_pods_are_deleted_on_request_only(gpus, wished, risk, steps):
+    world = gpus([refused(), refused("later", second=40)])
+    result, clusters = judge.examine([*world.documents.values(), world.api])
+    consent = plan.Consent(risk, frozenset(), frozenset([plan.CLEAN_UP] if wished else []))
+    found = plan.plan(result.findings, clusters, world.documents.__getitem__, consent, remedies.REMEDIES, judge.KEY_DIGITS)
+    assert [step.allowed for step in found] == steps
+    for step in found:
+        assert (step.host, step.risk, step.id) == ("m1", 1, "01-m1-clean-up-w1") and "n/late" in step.diff
+        assert [one["uid"] for one in step.change["pods"]] == ["u-late", "u-later"]

@@ -1,0 +1,88 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: rejected pods deleted, each looked at again first and kept in the journal as the API had it.
+
+Deleting a Failed pod of a Job that still works grants it another try on older releases: only pods of Jobs that have ended,
+and of none, are deleted. No finalizer is taken away.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import time
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, collect_rejected, durable, journal
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+
+GONE = 30  # seconds in which a deleted pod must be gone
+
+
+def clean(api, pods, step):
+    """(names that are gone, {name: why it stays}) of these {namespace, name, uid}."""
+    deleted, kept = [], {}
+    for pod in pods:
+        name, path = "%s/%s" % (pod["namespace"], pod["name"]), "/api/v1/namespaces/%s/pods/%s" % (pod["namespace"], pod["name"])
+        item = _get(api, path)
+        if item is None or item["metadata"].get("uid") != pod["uid"]:
+            continue  # somebody else deleted it
+        why = _why_not(api, item)
+        if why:
+            kept[name] = why
+            continue
+        _keep(item, step)
+        try:
+            api.send("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": pod["uid"]}})
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+        deleted.append((name, path, pod["uid"]))
+    end = time.monotonic() + GONE
+    while deleted and time.monotonic() < end and any(_stays(api, one) for one in deleted):
+        time.sleep(1)
+    for one in deleted:
+        if _stays(api, one):
+            kept[one[0]] = "it was deleted and is not gone after %d s%s" % (GONE, _finalizers(api, one[1]))
+    return [one[0] for one in deleted if one[0] not in kept], kept
+
+
+def _get(api, path):
+    try:
+        return api.get(path)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return None
+
+
+def _why_not(api, item):
+    if not collect_rejected.rejected(item):
+        return "it is not a pod that a kubelet rejected"
+    meta = item["metadata"]
+    owner = next((one for one in meta.get("ownerReferences") or [] if one.get("controller")), {})
+    if owner.get("kind") != "Job":
+        return None
+    job = _get(api, "/apis/batch/v1/namespaces/%s/jobs/%s" % (meta["namespace"], owner["name"]))
+    if job is None or (job.get("metadata") or {}).get("uid") != owner.get("uid") or collect_jobs.job_of(job)["finished"]:
+        return None
+    return "its Job %s has not ended: without this pod it would get another try" % owner["name"]
+
+
+def _keep(item, step):
+    """The object in the journal's folder of the run, for whoever asks later why it failed."""
+    with step.exclusive() as root_fd:
+        with durable.descriptor(durable.private_folder(journal.FOLDER, root_fd)) as runs:
+            with durable.descriptor(durable.private_folder(step.run_id, runs)) as fd:
+                with durable.told("nothing more was deleted, because the journal in %s cannot be written" % step.root):
+                    durable.put("pod-%s.json" % item["metadata"]["uid"], item, fd)
+
+
+def _stays(api, one):
+    item = _get(api, one[1])
+    return item is not None and item["metadata"].get("uid") == one[2]
+
+
+def _finalizers(api, path):
+    found = ((_get(api, path) or {}).get("metadata") or {}).get("finalizers")
+    return "; %s holds it" % ", ".join(found) if found else ""

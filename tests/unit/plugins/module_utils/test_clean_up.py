@@ -1,0 +1,85 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rejected pods deleted: only where no Job would get another try, each kept first, and nothing that is not what was seen."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, clean_up, proof
+
+from tests.unit.plugins.module_utils.api_node import UID, Api, made
+from tests.unit.plugins.module_utils.change_node import RUN
+
+PODS, JOBS = "/api/v1/namespaces/n/pods/", "/apis/batch/v1/namespaces/n/jobs/"
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Api]":
+    monkeypatch.setattr(clean_up, "GONE", 1)
+    with made(monkeypatch) as one:
+        yield one
+
+
+def put(fake: Api, name: str, owner: "dict[str, Any] | None" = None, uid: "str | None" = None, **status: Any) -> None:
+    meta = {"namespace": "n", "name": name, "uid": uid or "u-" + name, "ownerReferences": [dict(owner, controller=True)] if owner else []}
+    fake.put(PODS + name, {"metadata": meta, "status": dict({"phase": "Failed", "reason": "UnexpectedAdmissionError"}, **status)})
+
+
+def job(fake: Api, name: str, *conditions: str, uid: str = "u-j") -> "dict[str, Any]":
+    fake.put(JOBS + name, {"metadata": {"uid": uid}, "status": {"conditions": [{"type": one, "status": "True"} for one in conditions]}})
+    return {"kind": "Job", "name": name, "uid": "u-j"}
+
+
+def run(tmp_path: Path, *names: str) -> "dict[str, Any]":
+    change = {"kind": "clean_up", "cluster_uid": UID, "pods": [{"namespace": "n", "name": name, "uid": "u-" + name} for name in names]}
+    step = {"id": "02-m1-clean-up-w1", "host": "m1", "code": ["KM320"], "remedy": "clean_up", "target": "rejected pods of w1", "change": change}
+    return apply_step.run({"run_id": RUN, "step": step, "lock": None, "check": False, "root": str(tmp_path / "kubemend")})
+
+
+def left(fake: Api) -> "set[str]":
+    return {path[len(PODS):] for path in fake.objects if path.startswith(PODS)}
+
+
+def test_what_may_go_goes_and_is_kept(tmp_path: Path, fake: Api) -> None:
+    put(fake, "bare")
+    put(fake, "failed", job(fake, "failed", "Failed"))
+    put(fake, "complete", job(fake, "complete", "Complete"))
+    put(fake, "orphan", {"kind": "Job", "name": "gone", "uid": "u-j"})
+    put(fake, "anew", dict(job(fake, "anew", uid="another")))
+    put(fake, "set", {"kind": "ReplicaSet", "name": "rs", "uid": "u-rs"})
+    answer = run(tmp_path, "bare", "failed", "complete", "orphan", "anew", "set", "never-was")
+    assert answer["state"] == "done" and "6 pods deleted" in answer["reason"] and answer["changed"], answer
+    assert left(fake) == set() and proof.unproven(str(tmp_path / "kubemend")) == []
+    kept = json.loads((tmp_path / "kubemend" / "journal" / RUN / "pod-u-bare.json").read_text(encoding="utf-8"))
+    assert kept["metadata"]["name"] == "bare" and kept["status"]["reason"] == "UnexpectedAdmissionError"
+    assert len(list((tmp_path / "kubemend" / "journal" / RUN).glob("pod-*"))) == 6
+
+
+def test_what_must_stay_stays_and_says_why(tmp_path: Path, fake: Api) -> None:
+    put(fake, "works", job(fake, "works"))
+    put(fake, "runs", phase="Running", reason=None)
+    put(fake, "evicted", reason="Evicted")
+    put(fake, "other", uid="somebody-elses")
+    answer = run(tmp_path, "works", "runs", "evicted", "other")
+    assert answer["state"] == "done" and "0 pods deleted" in answer["reason"] and not answer["changed"]
+    assert "n/works stays: its Job works has not ended" in answer["reason"] and "n/runs stays: it is not a pod that a kubelet rejected" in answer["reason"]
+    assert left(fake) == {"works", "runs", "evicted", "other"}
+
+
+def test_a_pod_that_does_not_go_is_named_with_what_holds_it(tmp_path: Path, fake: Api) -> None:
+    put(fake, "held")
+    fake.objects[PODS + "held"]["metadata"]["finalizers"] = ["example.org/keep"]
+    answer_of = fake.answer
+    fake.answer = lambda method, *rest: (200, {}) if method == "DELETE" else answer_of(method, *rest)  # type: ignore[method-assign]
+    answer = run(tmp_path, "held")
+    assert answer["state"] == "failed" and "is not gone after 1 s; example.org/keep holds it" in answer["reason"]
+
+
+def test_another_cluster_is_left_alone(tmp_path: Path, fake: Api) -> None:
+    put(fake, "bare")
+    fake.objects["/api/v1/namespaces/kube-system"]["metadata"]["uid"] = "another"
+    assert run(tmp_path, "bare")["state"] == "failed" and left(fake) == {"bare"}
