@@ -64,6 +64,7 @@ class ActionModule(ActionBase):
     def _observe(self, task_vars: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
         hosts = _Hosts(self, task_vars)
         settings, symptom = hosts.settings(), args["symptom"]
+        self._refuse_strategy()
         if args["max_risk"] is not None:
             settings = settings.fixed(max_risk=args["max_risk"])
         mode, faults = self._mode(settings, args["mode"] == "repair"), _faults(settings, symptom, args["faults"])
@@ -79,6 +80,15 @@ class ActionModule(ActionBase):
             **made, **_chosen(settings, faults, symptom), "pattern": hosts.pattern,
             "mode": mode, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
         }
+
+    def _refuse_strategy(self) -> None:
+        """Steps are done one after the other because hosts wait for each other at every task."""
+        block = self._task
+        while block is not None and getattr(block, "_play", None) is None:
+            block = getattr(block, "_parent", None)
+        strategy = str(getattr(getattr(block, "_play", None), "strategy", None) or "linear").rpartition(".")[2]
+        if strategy not in ("linear", "debug"):
+            raise SettingsError(f"The play has the strategy {strategy}, in which hosts do not wait for each other: give it strategy linear.")
 
     def _revert(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """Being asked for by name, it needs no kubemend_max_risk; without kubemend_run_id it only lists."""

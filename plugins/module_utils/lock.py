@@ -22,7 +22,7 @@ NAME = "lock"
 SCHEMA = "kubemend.lock/1"
 RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}\Z")
 MAX_SECONDS = 7 * 24 * 3600
-CONTROLLER = ("machine_id", "boot_id", "pid", "started")
+CONTROLLER = ("machine_id", "host", "boot_id", "pid", "started")
 
 
 class LockHeld(ChangeError):
@@ -36,7 +36,7 @@ class LockHeld(ChangeError):
 def acquire(run_id, controller, seconds, take=None, root=ROOT):
     """Hold this node for the run from now on, for so many seconds; `taken_from` is the run that it was taken from, or None.
 
-    controller: {machine_id, boot_id, pid, started} of the run's process, for others to see whether it still lives.
+    controller: {machine_id, host, boot_id, pid, started} of the run's process, for others to see whether it still lives.
     take: a run whose lock is taken although it has not run out (its process is gone, or the operator said so).
     """
     _check(run_id, seconds)

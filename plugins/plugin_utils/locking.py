@@ -47,7 +47,7 @@ def controller(pid: int) -> dict[str, Any]:
     namespace = os.stat("/proc/self/ns/pid").st_ino
     # An image may bring its machine id into every container that is made of it: it names no machine there.
     machine = _read("/etc/machine-id") if namespace == INITIAL else None
-    return {"machine_id": machine, "boot_id": f"{_read('/proc/sys/kernel/random/boot_id')}/{namespace}", "pid": pid, "started": _started(pid)}
+    return {"machine_id": machine, "host": os.uname().nodename, "boot_id": f"{_read('/proc/sys/kernel/random/boot_id')}/{namespace}", "pid": pid, "started": _started(pid)}
 
 
 def gone(owner: Mapping[str, Any], me: Mapping[str, Any]) -> bool:
@@ -55,7 +55,8 @@ def gone(owner: Mapping[str, Any], me: Mapping[str, Any]) -> bool:
     if owner.get("boot_id") and owner.get("boot_id") == me["boot_id"]:
         pid = owner.get("pid")
         return not isinstance(pid, int) or _started(pid) != owner.get("started")
-    return bool(owner.get("machine_id")) and owner.get("machine_id") == me["machine_id"]  # it was before the last boot
+    # Before the last boot of this very machine. Machines that were cloned may share the id, rarely the name too.
+    return bool(owner.get("machine_id")) and all(owner.get(name) == me[name] for name in ("machine_id", "host"))
 
 
 def _read(path: str) -> str | None:

@@ -160,6 +160,13 @@ def _run_id(value: Any) -> str:
     return text
 
 
+def _lock_of(value: Any) -> str:
+    text = _text(value)
+    if not _RUN_ID.fullmatch(text):
+        raise _Bad("the id of the run whose lock is taken, such as 20261121T090000Z-1a2b3c")
+    return text
+
+
 def _pattern(value: Any) -> str:
     """A host pattern; a list of names is as good."""
     if isinstance(value, (list, tuple)) and value:
@@ -200,7 +207,7 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_bundle": Variable(_text, None, later="this version writes no bundle"),
     "kubemend_compare_to": Variable(_text, None, later="this version compares no reports"),
     "kubemend_run_id": Variable(_run_id, None),
-    "kubemend_take_lock": Variable(_run_id, None),
+    "kubemend_take_lock": Variable(_lock_of, None),
     "kubemend_lock_ttl": Variable(_number(1, 86400), 900, run_wide=False),
     "kubemend_drain_timeout": Variable(_number(1, 86400), 900, run_wide=False),
     "kubemend_capture_components": Variable(

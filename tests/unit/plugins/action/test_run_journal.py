@@ -205,3 +205,9 @@ def test_a_folder_that_another_run_uses_is_left_alone(journal, operator):
     assert f"in use by run 20261121T090000Z-1a2b3c (process {os.getpid()})" in done.words, done.output
     operator.write("report/run.json", json.dumps({**owner, "started": 1}))  # that process is gone: another has its number
     assert journal()[0].rc == 0 and not kept.exists()
+
+
+def test_a_play_whose_hosts_do_not_wait_for_each_other_is_refused(operator):
+    operator.write("free.yml", PLAY.replace("ansible.builtin.linear", "ansible.builtin.free"))
+    done = operator.run(str(operator.folder / "free.yml"))
+    assert done.rc == 2 and "give it strategy linear" in done.words, done.output

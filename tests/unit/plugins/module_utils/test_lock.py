@@ -53,7 +53,7 @@ def test_the_real_clock_goes(root: str) -> None:
 
 def test_held_until_it_has_run_out(root: str, clock: Clock) -> None:
     mine = lock.acquire(RUN, US, 100, root=root)
-    assert mine["controller"] == {"machine_id": "c1", "boot_id": "b1", "pid": 42, "started": 1234} and mine["taken_from"] is None
+    assert mine["controller"] == {"machine_id": "c1", "host": None, "boot_id": "b1", "pid": 42, "started": 1234} and mine["taken_from"] is None
     clock.uptime += 99
     assert lock.read(root)["held"] and lock.read(root)["remaining"] == 1.0
     with pytest.raises(lock.LockHeld) as error:

@@ -104,6 +104,7 @@ def test_whether_a_controller_is_gone() -> None:
     assert locking.gone(owner, me)
     assert not locking.gone({**owner, "boot_id": "elsewhere", "machine_id": MACHINE}, me)
     assert not locking.gone({**owner, "boot_id": "elsewhere", "machine_id": None}, {**me, "machine_id": None})
+    assert not locking.gone({**owner, "boot_id": "before", "machine_id": MACHINE, "host": "its-clone"}, {**me, "machine_id": MACHINE})
     assert locking.gone({**owner, "boot_id": "before", "machine_id": MACHINE}, {**me, "machine_id": MACHINE})  # this machine was started anew
 
 
