@@ -83,13 +83,24 @@ def alive(record):
     return bool(by.get("pid")) and by.get("boot_id") == _boot() and by.get("ticks") is not None and ticks(by["pid"]) == by["ticks"]
 
 
-def unproven(root=ROOT):
-    """Every step that was begun and has no end: its record, with `running` and `entry`, the last item of the journal (or None) of it."""
-    found = []
+def _records(root):
+    """(run id, its records), the oldest run first."""
     for run_id in journal.run_ids(root):
         with journal.opened(root, run_id) as fd:
             names = [] if fd is None else sorted(name for name in os.listdir(fd) if name.startswith(PREFIX) and name.endswith(SUFFIX))
-            records = [_loaded(name, fd, run_id) for name in names]
+            yield run_id, [_loaded(name, fd, run_id) for name in names]
+
+
+def failures(root=ROOT):
+    """{component: the record of its newest step}, of those whose newest step failed."""
+    newest = dict((record["component"], record) for dummy, records in _records(root) for record in records if record.get("component"))
+    return dict((component, record) for component, record in newest.items() if record.get("state") == FAILED)
+
+
+def unproven(root=ROOT):
+    """Every step that was begun and has no end: its record, with `running` and `entry`, the last item of the journal (or None) of it."""
+    found = []
+    for run_id, records in _records(root):
         awaited = [record for record in records if record.get("state") == AWAITED]
         if awaited:
             items = journal.read_run(run_id, root)

@@ -9,7 +9,7 @@ __metaclass__ = type
 
 import os
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import spec
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import procfs, spec
 
 ROOT = "/var/lib/kubemend"
 MAX_RUNS = 50
@@ -17,10 +17,11 @@ OF_INTENT = ("step", "what", "why", "at", "path", "real", "sha256_before", "sha2
 
 
 def collect(context):
-    """{pending, unproven, runs, lock, temp_files, busy}; the bytes that the journal keeps stay where they are.
+    """{pending, unproven, down, runs, lock, temp_files, busy}; the bytes that the journal keeps stay where they are.
 
     pending: {run_id, entry, state: before|after|neither|unknown, sha256, temp, error} and the intent's OF_INTENT.
     unproven: steps that changed something and whose proof never came: {run_id, step, component, path, running}.
+    down: components that do not run, and whose newest step failed: {run_id, step, component, path, reason}.
     busy: somebody changes this node at this moment, so that what is pending may be under way.
     """
     if not os.path.isdir(ROOT):
@@ -36,7 +37,9 @@ def collect(context):
     folders = set(os.path.dirname(path) for path in paths if path.startswith("/"))  # others are texts of the API
     unproven = [{"run_id": one.get("run_id"), "step": one.get("step"), "component": one.get("component"), "path": one.get("path"),
                  "running": one.get("running")} for one in proof.unproven(ROOT)]
-    return {"pending": pending, "unproven": unproven, "runs": runs[-MAX_RUNS:], "lock": _lock(durable.ChangeError), "busy": busy or durable.busy(ROOT),
+    down = [dict((name, one.get(name)) for name in ("run_id", "step", "component", "path", "reason"))
+            for component, one in sorted(proof.failures(ROOT).items()) if not procfs.any_of((component,), context.processes)]
+    return {"pending": pending, "unproven": unproven, "down": down, "runs": runs[-MAX_RUNS:], "lock": _lock(durable.ChangeError), "busy": busy or durable.busy(ROOT),
             "temp_files": sorted(path for folder in folders for path in _temp_files(folder))}
 
 

@@ -148,6 +148,11 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         hits.append(Hit(f"a change of run {one.get('run_id')} was interrupted",
                         (Proof("file", host.host, path=str(one.get("path") or "/var/lib/kubemend/journal"), text=said),),
                         "let the next repairing run finish or undo it", host.host, host.node))
+    for one in () if busy else found.get("down") or ():
+        hits.append(Hit(f"step {one.get('step')} of run {one.get('run_id')} failed, and {one.get('component')} does not run",
+                        (Proof("file", host.host, path=str(one.get("path") or "/var/lib/kubemend/journal"), text=str(one.get("reason"))),),
+                        f"bring {one.get('component')} back (journalctl -u kubelet, crictl ps -a), or take the run back with "
+                        f"kubemend.remediation.revert -e kubemend_run_id={one.get('run_id')}", host.host, host.node))
     # What is under way may still end badly: nobody knows yet.
     under_way = (Missing(host.host, "journal", "busy"),) if busy or working else ()
     note = f"step {working[0].get('step')} of run {working[0].get('run_id')} is at work there" if working else ""

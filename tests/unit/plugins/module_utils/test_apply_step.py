@@ -76,6 +76,7 @@ def test_component_down(node: Node) -> None:
     answer = node.run(node.step(limit=1.5))
     assert answer["state"] == "failed" and answer["reason"].startswith("component down: ") and "/var/log/pods" in answer["reason"], answer
     assert node.manifest.read_bytes() == former and node.running() == [] and _records(node) == ["failed"]
+    assert proof.failures(str(node.root))["kube-scheduler"]["reason"].startswith("component down: ")
 
 
 def test_the_kubelet_s_back_off_is_waited_for(node: Node) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, journal, lock, recover, revert
+from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, journal, lock, proof, recover, revert
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal as collector
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import jsonline, spec
 
@@ -226,6 +226,19 @@ def test_a_node_tells_and_makes_nothing(node: Node, monkeypatch: pytest.MonkeyPa
     assert "S3cret" not in json.dumps(data) and node.own() == before and not context.truncated
     (node.root / "lock").write_text("[")
     assert "cannot be read" in _collect(node, monkeypatch)[0]["lock"]["error"]
+
+
+@pytest.mark.parametrize("later, runs, told", [(None, [], True), (None, [(7, "kube-scheduler")], False), (proof.PROVEN, [], False)])
+def test_a_node_tells_of_a_component_that_is_down_since_a_step_failed(
+        node: Node, monkeypatch: pytest.MonkeyPatch, later: "str | None", runs: "list[Any]", told: bool) -> None:
+    """Not where it runs again, nor where a later step of it went well."""
+    for run_id, state in ((RUN, proof.FAILED), (NEXT, later)):
+        if state:
+            proof.claim(journal.Step(run_id, "01-m1-x", "edit", "KM101", str(node.root), False, False), {"component": "kube-scheduler", "path": "/a"})
+            proof.end(run_id, "01-m1-x", state, "component down: it ends at once", str(node.root))
+    monkeypatch.setattr(collector, "ROOT", str(node.root))
+    down = collector.collect(spec.Context({}, runs, {}))["down"]
+    assert [(one["run_id"], one["component"], one["reason"]) for one in down] == [(RUN, "kube-scheduler", "component down: it ends at once")] * told
 
 
 def test_a_node_tells_of_its_newest_runs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

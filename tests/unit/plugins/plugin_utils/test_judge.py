@@ -320,6 +320,7 @@ def test_two_clusters_in_one_inventory_are_judged_apart(world):
     ({"pending": [{"run_id": "r", "what": "edit_manifest: /a", "state": "after", "path": "/a"}], "busy": True}, "unknown"),
     ({"unproven": [{"run_id": "r", "step": "01-x", "path": "/a", "running": False}]}, "present"),
     ({"unproven": [{"run_id": "r", "step": "01-x", "path": "/a", "running": True}]}, "unknown"),  # it may still be rolled back
+    ({"down": [{"run_id": "r", "step": "01-x", "component": SCHEDULER, "path": "/a", "reason": "component down"}]}, "present"),
     (None, "not_applicable"),
 ])
 def test_interrupted_change(world, journal, verdict):
