@@ -47,7 +47,8 @@ def controller(pid: int) -> dict[str, Any]:
     namespace = os.stat("/proc/self/ns/pid").st_ino
     # An image may bring its machine id into every container that is made of it: it names no machine there.
     machine = _read("/etc/machine-id") if namespace == INITIAL else None
-    return {"machine_id": machine, "host": os.uname().nodename, "boot_id": f"{_read('/proc/sys/kernel/random/boot_id')}/{namespace}", "pid": pid, "started": _started(pid)}
+    boot = f"{_read('/proc/sys/kernel/random/boot_id')}/{namespace}"
+    return {"machine_id": machine, "host": os.uname().nodename, "boot_id": boot, "pid": pid, "started": _started(pid)}
 
 
 def gone(owner: Mapping[str, Any], me: Mapping[str, Any]) -> bool:

@@ -39,8 +39,8 @@ def collect(context):
                  "running": one.get("running")} for one in proof.unproven(ROOT)]
     down = [dict((name, one.get(name)) for name in ("run_id", "step", "component", "path", "reason"))
             for component, one in sorted(proof.failures(ROOT).items()) if not procfs.any_of((component,), context.processes)]
-    return {"pending": pending, "unproven": unproven, "down": down, "runs": runs[-MAX_RUNS:], "lock": _lock(durable.ChangeError), "busy": busy or durable.busy(ROOT),
-            "temp_files": sorted(path for folder in folders for path in _temp_files(folder))}
+    return {"pending": pending, "unproven": unproven, "down": down, "runs": runs[-MAX_RUNS:], "lock": _lock(durable.ChangeError),
+            "busy": busy or durable.busy(ROOT), "temp_files": sorted(path for folder in folders for path in _temp_files(folder))}
 
 
 def _pending(item):
