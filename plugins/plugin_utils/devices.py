@@ -51,7 +51,7 @@ class Pod:
 
 @dataclass(frozen=True)
 class Holding:
-    """What the kubelet's checkpoint says one container holds. state: alive, terminating, ended or gone."""
+    """What the kubelet's checkpoint says one container holds, as of its last writing. state: alive, terminating, ended or gone."""
 
     pod_uid: str
     container: str

@@ -125,8 +125,9 @@ def not_given_back(node: Node) -> Iterator[Hit]:
 
 
 def _before(holding: Holding, pod: Pod) -> bool:
+    """Whether it was asked to go, or had ended, before the other came. Of one that is no more nobody can tell: it may have lived then."""
     if holding.pod is None or pod.created is None:
-        return holding.pod is None
+        return False
     going = holding.pod.deleted is not None and holding.pod.deleted <= pod.created
     return going or (holding.pod.ended is not None and holding.pod.ended <= pod.created - timedelta(seconds=GRACE_SECONDS))
 

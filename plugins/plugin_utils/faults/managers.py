@@ -46,7 +46,8 @@ FAULTS = (
         severity="critical",
         applies="nodes with rejected pods that asked for devices",
         explanation="The kubelet gives devices back when a pod has ended in its own eyes: a pod that hangs in Terminating, or that ended "
-                    "while its clean-up does not, still counts. The number that the rejection names is compared with what living pods hold.",
+                    "while its clean-up does not, still counts. The number that the rejection names is compared with what living pods hold. Of a pod that "
+                    "is no more nobody can tell when it went.",
         remedy="Find what keeps those pods (a volume, a process in D state). Restarting the kubelet is no cure.",
         risk=0,
         needs=("devices",),
