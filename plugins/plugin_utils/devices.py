@@ -16,6 +16,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.rejection imp
 
 # A pod that ended so shortly before is not blamed: the kubelet needs a moment to take its devices back.
 GRACE_SECONDS = 5
+# The usual time that a pod is given to end: one of the same owner that came sooner came in its place.
+OWN_SECONDS = 30
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import devices
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.devices import GRACE_SECONDS, Holding, Node, Pod
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.devices import GRACE_SECONDS, OWN_SECONDS, Holding, Node, Pod
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.rejection import DEVICE_KINDS
@@ -128,8 +128,10 @@ def _before(holding: Holding, pod: Pod) -> bool:
     """Whether it was asked to go, or had ended, before the other came. Of one that is no more nobody can tell: it may have lived then."""
     if holding.pod is None or pod.created is None:
         return False
-    going = holding.pod.deleted is not None and holding.pod.deleted <= pod.created
-    return going or (holding.pod.ended is not None and holding.pod.ended <= pod.created - timedelta(seconds=GRACE_SECONDS))
+    # Pods of one owner follow each other, with two controller managers several times a second: that is no device that is not given back.
+    usual = timedelta(seconds=OWN_SECONDS if _surplus(holding.pod, pod) else 0)
+    going = holding.pod.deleted is not None and holding.pod.deleted + usual <= pod.created
+    return going or (holding.pod.ended is not None and holding.pod.ended + max(usual, timedelta(seconds=GRACE_SECONDS)) <= pod.created)
 
 
 def unhealthy(node: Node) -> Iterator[Hit]:

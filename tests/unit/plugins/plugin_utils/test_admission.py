@@ -103,6 +103,13 @@ def test_devices_that_a_pod_did_not_give_back(gpus, state):
     assert found(world) == {"KM320", "KM322"}
 
 
+@pytest.mark.parametrize(("asked", "codes"), [(25, {"KM320"}), (1, {"KM320", "KM322"})])
+def test_a_pod_that_comes_in_place_of_another_is_given_the_usual_time(gpus, asked, codes):
+    """Two controller managers make and delete pods of one Job all the time."""
+    world = gpus([refused(second=40, owner="Job/j")], [pod("a", second=0, deletion_requested=stamp(asked))], entries=[entry("a", "gpu-0", "gpu-1")])
+    assert found(world) == codes
+
+
 def test_a_pod_that_is_no_more_may_have_held_its_devices_rightly(gpus):
     """Two controller managers make and delete pods so quickly that the holder is often gone when somebody looks."""
     world = gpus([refused()], [pod("b", 0)], entries=[entry("a", "gpu-0", "gpu-1")])
