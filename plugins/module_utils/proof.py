@@ -84,11 +84,13 @@ def alive(record):
 
 
 def _records(root):
-    """(run id, its records), the oldest run first."""
+    """[(run id, its records)], the oldest run first."""
+    found = []
     for run_id in journal.run_ids(root):
         with journal.opened(root, run_id) as fd:
             names = [] if fd is None else sorted(name for name in os.listdir(fd) if name.startswith(PREFIX) and name.endswith(SUFFIX))
-            yield run_id, [_loaded(name, fd, run_id) for name in names]
+            found.append((run_id, [_loaded(name, fd, run_id) for name in names]))
+    return found
 
 
 def failures(root=ROOT):
