@@ -52,9 +52,9 @@ def pod(cluster, name: str, count: int, **more) -> dict:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def job(cluster, name: str, count: int, **more) -> dict:
+def job(cluster, name: str, count: int, tries: int = 3, **more) -> dict:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {
-        "completions": 1, "parallelism": 1, "backoffLimit": 3, "template": {"spec": pod(cluster, name, count, **more)["spec"]}}}
+        "completions": 1, "parallelism": 1, "backoffLimit": tries, "template": {"spec": pod(cluster, name, count, **more)["spec"]}}}
 
 
 def create(cluster, namespace: str, *items: dict) -> None:

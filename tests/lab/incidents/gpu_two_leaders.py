@@ -25,7 +25,7 @@ class GpuTwoLeaders(ManagerOnly):
         super().symptom(cluster, target)
         work = self.record(cluster, target)["work"]
         for number in range(20):
-            gpu.create(cluster, work, gpu.job(cluster, f"job-{number}", 2, nodeName=self.worker))
+            gpu.create(cluster, work, gpu.job(cluster, f"job-{number}", 2, tries=50, nodeName=self.worker))
             cluster.wait(lambda: any(one["status"].get("phase") in ("Running", "Failed") for one in gpu.pods(cluster, work)), 60, "a pod of the Job")
             time.sleep(2)
             if gpu.rejected(cluster, work):
