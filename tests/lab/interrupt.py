@@ -98,7 +98,7 @@ def left_over(cluster) -> list[str]:
     found = []
     for node in cluster.of_role("master"):
         said = cluster.exec(node, "cd /var/lib/kubemend/journal 2>/dev/null && for i in */[0-9]*.json; do case $i in *.end.json) ;; "
-                                  "*) test -e ${i%.json}.end.json || echo open $i;; esac; done; "
+                                  "*) test ! -e $i || test -e ${i%.json}.end.json || echo open $i;; esac; done; "
                                   "grep -l '\"state\": *\"awaited\"' /var/lib/kubemend/journal/*/proof-*.json 2>/dev/null; "
                                   "find /etc/kubernetes/manifests /var/lib/kubemend -name '.*' -not -name . ; ls /var/lib/kubemend/lock 2>/dev/null; true")
         found += [f"{node.name}: {line}" for line in said.stdout.decode().splitlines()]
