@@ -201,4 +201,6 @@ def _lifetimes(job: Mapping[str, Any]) -> tuple[list[tuple[datetime, str]], dict
     listed = {pod.get("name") for pod in job.get("pods") or ()}
     if not surplus:
         ended.update((name, when + timedelta(seconds=1)) for name, when in born.items() if name not in listed)
-    return sorted((when, name) for name, when in born.items()), ended
+    # The API tells seconds: of pods that were made in the same one, those that have ended came first.
+    order = sorted(born, key=lambda name: (born[name], ended.get(name) is None, ended.get(name) or born[name], name))
+    return [(born[name], name) for name in order], ended

@@ -271,6 +271,8 @@ def pod(name, created, ended=None):
     (job(("a", 1)), False),
     (job(("a", 1), ("b", 40)), False),                                           # a retry, much later
     (job(("a", 1), ("b", 3), pods=(pod("a", 1, ended=2), pod("b", 3))), False),  # the first had failed
+    (job(("b", 1), ("a", 1), pods=(pod("b", 1, ended=1), pod("a", 1))), False),  # in the same second, whatever their names
+    (job(("b", 1), ("a", 1), ("c", 1), pods=(pod("b", 1, ended=1), pod("a", 1), pod("c", 1))), True),
     (job(("a", 1), ("b", 3), pods=(pod("a", 1), pod("b", 3))), True),            # the first still runs
     (job(("a", 1), ("b", 3), pods=(pod("b", 3),)), False),                       # somebody else took the first away
     (job(("a", 1), ("b", 3), deleted=("a",), pods=(pod("b", 3),)), True),        # the Job controller itself did
