@@ -13,7 +13,7 @@ from tests.gate import machine
 from tests.lab import host, incident, playbook
 from tests.lab.cluster import Cluster
 
-VERSION = "v1.36.3"
+VERSION = "v1.18.4"
 CONFIG = "[defaults]\nstrategy = free\nforks = 2\ngathering = implicit\n"
 
 
