@@ -29,15 +29,15 @@ def _written(wanted, as_step, params):
 
 
 def _cleaned(wanted, as_step, params):
+    done = clean_up.Done()
     try:
         with config_map.reached(_via(wanted, params), read_only=False, seconds=SECONDS[CLEAN_UP]) as (api, dummy):
-            gone, kept = clean_up.clean(api, wanted["pods"], as_step)
+            clean_up.clean(api, wanted["pods"], as_step, done)
     except ApiError as error:
-        raise ChangeError("not every pod was looked at, because the API does not answer as it should (%s); those that were deleted are in the "
-                          "journal of this run; run again for the rest" % error, changed=True)
-    stuck = [name for name, why in kept.items() if "is not gone" in why]
-    told = "%d pods deleted" % len(gone) + "".join("; %s stays: %s" % one for one in sorted(kept.items()))
-    return {"proven": not stuck, "reason": told, "changed": bool(gone or stuck), "entry": None}
+        told = "those that were deleted are in the journal of this run; run again for the rest" if done.sent else "none was deleted; run again"
+        raise ChangeError("not every pod was looked at, because the API does not answer as it should (%s); %s" % (error, told), changed=bool(done.sent))
+    told = "%d pods deleted" % len(done.gone) + "".join("; %s stays: %s" % one for one in sorted(list(done.kept.items()) + list(done.stuck.items())))
+    return {"proven": not done.stuck, "reason": told, "changed": bool(done.sent), "entry": None}
 
 
 def _probed(wanted, as_step, params):

@@ -19,9 +19,18 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.api import Ap
 GONE = 30  # seconds in which a deleted pod must be gone
 
 
-def clean(api, pods, step):
-    """(names that are gone, {name: why it stays}) of these {namespace, name, uid}."""
-    deleted, kept = [], {}
+class Done:
+    """What became of pods, filled as it goes: names that are gone, {name: why it stays}, {name: why it is not gone although deleted}."""
+
+    def __init__(self):
+        self.sent = []  # (name, path, uid) of those whose deletion the API server took, or may have taken
+        self.gone = []
+        self.kept = {}
+        self.stuck = {}
+
+
+def clean(api, pods, step, done):
+    """Delete these {namespace, name, uid}, as far as nothing speaks against it; `done` holds what happened until an ApiError."""
     for pod in pods:
         name, path = "%s/%s" % (pod["namespace"], pod["name"]), "/api/v1/namespaces/%s/pods/%s" % (pod["namespace"], pod["name"])
         item = _get(api, path)
@@ -29,22 +38,26 @@ def clean(api, pods, step):
             continue  # somebody else deleted it
         why = _why_not(api, item)
         if why:
-            kept[name] = why
+            done.kept[name] = why
             continue
         _keep(item, step)
         try:
             api.send("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": pod["uid"]}})
         except ApiError as error:
+            if error.code is None or error.code >= 500:
+                done.sent.append((name, path, pod["uid"]))  # nobody knows
+                raise
             if error.code not in (404, 409):
                 raise
-        deleted.append((name, path, pod["uid"]))
+        done.sent.append((name, path, pod["uid"]))
     end = time.monotonic() + GONE
-    while deleted and time.monotonic() < end and any(_stays(api, one) for one in deleted):
+    while done.sent and time.monotonic() < end and any(_stays(api, one) for one in done.sent):
         time.sleep(1)
-    for one in deleted:
+    for one in done.sent:
         if _stays(api, one):
-            kept[one[0]] = "it was deleted and is not gone after %d s%s" % (GONE, _finalizers(api, one[1]))
-    return [one[0] for one in deleted if one[0] not in kept], kept
+            done.stuck[one[0]] = "it was deleted and is not gone after %d s%s" % (GONE, _finalizers(api, one[1]))
+        else:
+            done.gone.append(one[0])
 
 
 def _get(api, path):

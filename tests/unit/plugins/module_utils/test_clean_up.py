@@ -82,4 +82,24 @@ def test_a_pod_that_does_not_go_is_named_with_what_holds_it(tmp_path: Path, fake
 def test_another_cluster_is_left_alone(tmp_path: Path, fake: Api) -> None:
     put(fake, "bare")
     fake.objects["/api/v1/namespaces/kube-system"]["metadata"]["uid"] = "another"
-    assert run(tmp_path, "bare")["state"] == "failed" and left(fake) == {"bare"}
+    assert run(tmp_path, "bare")["state"] == "refused" and left(fake) == {"bare"}  # nothing was deleted: nothing is open
+
+
+def test_an_api_that_refuses_before_anything_was_deleted_leaves_no_open_step(tmp_path: Path, fake: Api) -> None:
+    put(fake, "first")
+    answer_of = fake.answer
+    fake.answer = lambda method, *rest: (403, {}) if method == "DELETE" else answer_of(method, *rest)  # type: ignore[method-assign]
+    answer = run(tmp_path, "first")
+    assert (answer["state"], answer["changed"]) == ("refused", False) and "none was deleted" in answer["reason"], answer
+    assert proof.unproven(str(tmp_path / "kubemend")) == [] and left(fake) == {"first"}
+
+
+def test_an_api_that_breaks_after_the_first_says_that_something_was_deleted(tmp_path: Path, fake: Api) -> None:
+    put(fake, "first")
+    put(fake, "second")
+    answer_of = fake.answer
+    fake.answer = lambda method, path, *rest: (  # type: ignore[method-assign]
+        (500, {}) if method == "DELETE" and "second" in path else answer_of(method, path, *rest))
+    answer = run(tmp_path, "first", "second")
+    assert (answer["state"], answer["changed"]) == ("failed", True) and "are in the journal" in answer["reason"], answer
+    assert left(fake) == {"second"}
