@@ -24,6 +24,18 @@ class Silent(CommandError):
 
 def run(argv, seconds=5, limit=1048576):
     """Its standard output, whatever its exit code; of its standard error, the first line where it says nothing else."""
+    pid, read, complaint = start(argv)
+    try:
+        text = _read(argv, read, pid, seconds, limit)
+        if not text:
+            raise Silent("%s: %s" % (argv[0], first_line(complaint) or "it said nothing"))
+    finally:
+        os.close(complaint)
+    return text
+
+
+def start(argv):
+    """(pid, its standard output, its standard error) of a command that runs from now on; the caller closes both and waits for it."""
     read, write = os.pipe()
     complaint, complain = os.pipe()
     os.set_blocking(complaint, False)
@@ -33,13 +45,7 @@ def run(argv, seconds=5, limit=1048576):
         _become(argv, write, complain)
     os.close(write)
     os.close(complain)
-    try:
-        text = _read(argv, read, pid, seconds, limit)
-        if not text:
-            raise Silent("%s: %s" % (argv[0], _first_line(complaint) or "it said nothing"))
-    finally:
-        os.close(complaint)
-    return text
+    return pid, read, complaint
 
 
 def _read(argv, read, pid, seconds, limit):
@@ -64,7 +70,8 @@ def _read(argv, read, pid, seconds, limit):
     return b"".join(chunks)[:limit].decode("utf-8", "replace")
 
 
-def _first_line(fd):
+def first_line(fd):
+    """The first line of a standard error that start() gave, or an empty text."""
     try:
         return os.read(fd, 1024).decode("utf-8", "replace").strip().partition("\n")[0].strip()
     except BlockingIOError:

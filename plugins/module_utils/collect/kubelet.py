@@ -25,10 +25,7 @@ CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
 def collect(context):
     """The kubelet as it runs, or as it would start."""
-    units, trouble = _units()
-    process = _process(context.processes, units)
-    name = _unit_of(process, units)
-    block = units.get(name, {})
+    process, block, trouble = here(context.processes)
     found = unit.unit(block) if block else None
     if process is None and found is None:
         if trouble:
@@ -38,6 +35,13 @@ def collect(context):
     folder = (procfs.link(process["pid"], "cwd") if process else None) or "/"
     context.source = "pid %d" % process["pid"] if process else found["name"]
     return dict(_configuration(argv, folder), process=process, unit=found, argv=files.masked_argv(argv), argv_source="process" if process else "unit")
+
+
+def here(processes):
+    """(process, systemd's properties of its unit, why systemd did not answer): None, {} and None where there is none."""
+    units, trouble = _units()
+    process = _process(processes, units)
+    return process, units.get(_unit_of(process, units), {}), trouble
 
 
 def _units():

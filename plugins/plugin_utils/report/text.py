@@ -4,29 +4,25 @@
 """PRIVATE to this collection: the report for a person, in plain text.
 
 Pure: a result and the run's data become a string. Whatever a node said is untrusted, so every line is escaped as a
-whole, in one place (_Page), before any colour is added.
+whole, in one place (page.Page), before any colour is added.
 """
 
 from __future__ import annotations
 
 import re
-import textwrap
-import unicodedata
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import Page, Paint, plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, last_line
 
 WIDTH = 79  # what Ansible prints where it sees no terminal
 UNPROVEN = "unproven"
-API_COLLECTORS = frozenset(("server", "nodes", "endpoints", "locks", "kubeadm_config", "jobs", "rejected"))
+API_COLLECTORS = frozenset(("server", "nodes", "endpoints", "locks", "kubeadm_config", "jobs", "rejected", "pod"))
 NAMES_SHOWN = 20
-LINE_LIMIT = 2000
 
-# Control and format characters (escapes, bidi marks, zero width), surrogates, private use, line separators.
-_UNPRINTABLE = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _FLAG = re.compile(r"--([a-z0-9][a-z0-9-]*)")
 _ORDER = {name: index for index, name in enumerate(("present", "unknown", "clear", "not_applicable", "not_judged"))}
 _WORDS = {"not_applicable": "not applicable", "not_judged": "not judged", "not_asked": "not asked"}
@@ -36,65 +32,10 @@ _MODES = {
     "observe": "observe: changes nothing", "replay": "replay: changes nothing", "plan": "check mode: changes nothing",
     "repair": "repair: before", "verify": "repair: afterwards"}
 
-Paint = Callable[[str, str], str]
-
-
-def escape(text: str) -> str:
-    """The text as one harmless line: what could move the cursor, hide or reorder text is spelled out."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_spell(char) for char in text)
-
-
-def _spell(char: str) -> str:
-    if unicodedata.category(char) not in _UNPRINTABLE:
-        return char
-    code = ord(char)
-    return _SHORT.get(char) or (f"\\x{code:02x}" if code < 0x100 else
-                                f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
-
-
-def plain(text: str, kind: str) -> str:
-    """No colour. kind: critical, warning, info, present, unknown, clear, good, heading."""
-    return text
-
-
-class _Page:
-    """Lines of the report. Every one goes through escape(); nothing else writes lines."""
-
-    def __init__(self, width: int, paint: Paint) -> None:
-        self.width = max(40, width)
-        self.paint = paint
-        self.lines: list[str] = []
-
-    def line(self, text: str, label: str = "", kind: str = "") -> None:
-        """One line, never wrapped: label (coloured) and text; longer than LINE_LIMIT it is cut."""
-        clean, label = escape(text), escape(label)
-        if len(clean) > LINE_LIMIT:
-            clean = clean[:LINE_LIMIT] + f"… ({len(clean) - LINE_LIMIT} more characters in report.json)"
-        self.lines.append((self.paint(label, kind) if label else "") + clean)
-
-    def prose(self, text: str, label: str = "", kind: str = "", indent: int = 2, hang: int | None = None) -> None:
-        """Text wrapped at spaces to the width, following lines indented by hang."""
-        hang, label = indent + 2 if hang is None else hang, escape(label)
-        space = " " * (indent + len(label))
-        # A list item is not parted from its dash: the reader copies it.
-        wrapped = textwrap.wrap(
-            escape(text).replace("- --", "-\0--"), self.width, initial_indent=space, subsequent_indent=" " * hang,
-            break_long_words=False, break_on_hyphens=False)
-        wrapped = [part.replace("\0", " ") for part in wrapped]
-        first = (wrapped[0] if wrapped else space)[len(space):]
-        self.lines.append(" " * indent + (self.paint(label, kind) if label else "") + first)
-        self.lines.extend(wrapped[1:])
-
-    def gap(self) -> None:
-        if self.lines and self.lines[-1]:
-            self.lines.append("")
-
 
 def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = plain) -> str:
     """The whole report, ending with a newline."""
-    page = _Page(width, paint)
+    page = Page(width, paint)
     what = run.symptom.title if run.symptom else "replay of recorded evidence" if run.mode == "replay" else "audit"
     page.prose(f"kubemend: {what}", indent=0)
     page.prose(f"run {run.run_id}, {run.started}, {_MODES[run.mode]}", indent=0)
@@ -105,6 +46,9 @@ def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = pl
         _cluster(page, result, run, key)
     page.gap()
     _not_judged(page, [item for item in result.not_judged if item.cluster not in keys])
+    for one in run.timelines:
+        page.gap()
+        timeline.render(page, one)
     page.gap()
     _plan(page, run)
     page.gap()
@@ -112,7 +56,7 @@ def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = pl
     return "\n".join(page.lines) + "\n"
 
 
-def _plan(page: _Page, run: Run) -> None:
+def _plan(page: Page, run: Run) -> None:
     """What would be done, in its order, or what became of it; with --diff also how."""
     states = {step["id"]: step for step in run.steps}
     if run.plan:
@@ -139,7 +83,7 @@ def _cluster_keys(result: model.Result) -> list[str | None]:
     return sorted(keys, key=lambda key: key is None)
 
 
-def _cluster(page: _Page, result: model.Result, run: Run, key: str | None) -> None:
+def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> None:
     findings = sorted((item for item in result.findings if item.cluster == key), key=_finding_order)
     verdicts = [item for item in result.verdicts if item.cluster == key]
     not_judged = [item for item in result.not_judged if item.cluster == key]
@@ -163,7 +107,7 @@ def _cluster(page: _Page, result: model.Result, run: Run, key: str | None) -> No
         page.prose(f"note: {note} ({codes})", indent=0)
 
 
-def _heading(page: _Page, result: model.Result, hosts: Sequence[model.HostRow], key: str | None) -> None:
+def _heading(page: Page, result: model.Result, hosts: Sequence[model.HostRow], key: str | None) -> None:
     if key is None or key == UNPROVEN:
         text = "Hosts of no proven cluster"
     else:
@@ -194,7 +138,7 @@ def _alike(findings: Iterable[model.Finding]) -> list[list[model.Finding]]:
     return list(groups.values())
 
 
-def _finding(page: _Page, group: Sequence[model.Finding]) -> None:
+def _finding(page: Page, group: Sequence[model.Finding]) -> None:
     item = group[0]
     hosts = _names([one.host for one in group if one.host])
     place = " ".join(part for part in (hosts, item.component) if part)
@@ -249,7 +193,7 @@ def _argv(proof: model.Proof, flags: frozenset[str]) -> str:
     return " ".join((name, *kept)) if len(kept) == len(argv) - 1 else " ".join((name, "…", *kept))
 
 
-def _differential(page: _Page, run: Run, symptom: Symptom, verdicts: Sequence[model.Verdict],
+def _differential(page: Page, run: Run, symptom: Symptom, verdicts: Sequence[model.Verdict],
                   not_judged: Sequence[model.NotJudged]) -> None:
     """Every possible cause of the symptom with its verdict, present ones first."""
     rows = []
@@ -277,7 +221,7 @@ def _cause(code: str, verdict: str, mine: Sequence[model.Verdict], not_judged: S
     return ""
 
 
-def _unknown(page: _Page, verdicts: Sequence[model.Verdict], hosts: Sequence[model.HostRow]) -> None:
+def _unknown(page: Page, verdicts: Sequence[model.Verdict], hosts: Sequence[model.HostRow]) -> None:
     """Unknown verdicts, one line for all that lack the same evidence: 30 of one silent host read as one line."""
     silent = {item.host for item in hosts if item.status != "ok"}
     by_code: dict[str, dict[tuple[str, str, str], None]] = {}
@@ -308,7 +252,7 @@ def _missing(lacks: Iterable[model.Missing]) -> str:
     return ", ".join(parts)
 
 
-def _not_judged(page: _Page, not_judged: Sequence[model.NotJudged]) -> None:
+def _not_judged(page: Page, not_judged: Sequence[model.NotJudged]) -> None:
     reasons: dict[str, list[str]] = {}
     for item in not_judged:
         reasons.setdefault(_REASONS.get(item.reason, item.reason), []).append(item.code)
@@ -317,7 +261,7 @@ def _not_judged(page: _Page, not_judged: Sequence[model.NotJudged]) -> None:
         page.prose(f"not judged: {text}", indent=0)
 
 
-def _clear(page: _Page, verdicts: Sequence[model.Verdict]) -> None:
+def _clear(page: Page, verdicts: Sequence[model.Verdict]) -> None:
     worst: dict[str, str] = {}
     for item in verdicts:
         before = worst.get(item.code, item.verdict)
@@ -328,7 +272,7 @@ def _clear(page: _Page, verdicts: Sequence[model.Verdict]) -> None:
             page.prose(f"{_WORDS.get(verdict, verdict)}: {_codes(codes)}", indent=0)
 
 
-def _hosts(page: _Page, hosts: Sequence[model.HostRow], findings: Sequence[model.Finding],
+def _hosts(page: Page, hosts: Sequence[model.HostRow], findings: Sequence[model.Finding],
            verdicts: Sequence[model.Verdict]) -> None:
     """Healthy hosts in one line; hosts that did not answer with what their connection said."""
     troubled = {item.host for item in findings}
