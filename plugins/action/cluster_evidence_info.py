@@ -28,6 +28,7 @@ class ActionModule(NodeAction):
     SUFFIX = ".cluster.json"
     SPEC = {
         "collectors": {"type": "list", "elements": "str", "choices": list(COLLECTORS)},
+        "pod": {"type": "str"},
         "kubeconfig": {"type": "str"},
         "kubectl": {"type": "str"},
         "skip_clusters": {"type": "list", "elements": "str", "default": []},

@@ -27,9 +27,11 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     remedies,
     run_folder,
     symptoms,
+    timeline,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import text as report_text
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, exit_of, last_line, summary
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import FAIL_ON, FORMATS
 
@@ -93,15 +95,16 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     repairs = args["mode"] == "repair" and any(step.allowed for step in planned)
     if args["mode"] == "repair" and not repairs:
         outcome = run_folder.withheld(planned)
+    timelines, lacking = timeline.of_clusters(clusters)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     run = Run(
         run_id=args["run_id"], started=args["started"] or now, finished=now, mode=args["mode"],
         report_dir=args["report_dir"], tool_version=evidence.TOOL_VERSION,
         # Whether the findings are bad enough to fail is asked when the repair is over.
         fail_on="never" if repairs else args["fail_on"],
-        symptom=_symptom(args["symptom"]), notices=tuple(args["notices"]),
+        symptom=_symptom(args["symptom"]), notices=(*args["notices"], *lacking),
         titles={code: fault.title for code, fault in judge.CATALOGUE.items()}, plan=planned, steps=steps, diffs=diff,
-        outcome=outcome)
+        outcome=outcome, timelines=timelines)
     if args["mode"] == "repair":
         _write(run.path("plan.json"), run_folder.plan_text(run.run_id, {name: args[name] for name in ("max_risk", "allow", "probe", "cleanup_rejected")},
                                                            planned))
@@ -155,7 +158,7 @@ def _print(judged: model.Result, run: Run) -> None:
     display = Display()
     coloured = bool(color.ANSIBLE_COLOR)
     width = min(display.columns, WIDEST)
-    text = report_text.render(judged, run, width, _paint if coloured else report_text.plain)
+    text = report_text.render(judged, run, width, _paint if coloured else plain)
     callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
     display.display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])
 

@@ -14,11 +14,11 @@ import re
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
-from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, collect_rejected, kubeconfig
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, collect_pod, collect_rejected, kubeconfig
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, Door, one_line
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import mask
 
-COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "locks", "jobs", "rejected")
+COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "locks", "jobs", "rejected", "pod")
 MAX_SERVERS = 9
 SERVER_SECONDS = 8
 REREAD_SECONDS = 1
@@ -35,13 +35,15 @@ class Skipped(Exception):
 class Reader:
     """One run over one API: how it was reached, and one method for each collector, which returns (data, truncated)."""
 
-    def __init__(self, where, kubectl, deadline):
+    def __init__(self, where, kubectl, deadline, asked=None):
         self.where, self.kubectl, self.deadline = where, kubectl, deadline
+        self.asked = asked  # the pod in question
         self.config = self.url = self.ca = self.version = self.api = None
         self.tried = []
         self.dead = set()
         self.doors = []
         self.addresses = None
+        self.refused = None
 
     def open(self, server=None, config=None, tls_server_name=None):
         """A door to this server, the kubeconfig's own by default; closed with the rest."""
@@ -186,7 +188,13 @@ class Reader:
 
     def rejected(self):
         """Pods that a kubelet rejected, and what else lies on their nodes."""
-        return collect_rejected.collect(self.api, _late)
+        data, cut = collect_rejected.collect(self.api, _late)
+        self.refused = data["items"]
+        return data, cut
+
+    def pod(self):
+        """The pod that was asked for, or one of those that were rejected, with all that happened to it and to its siblings."""
+        return collect_pod.collect(self.api, self.asked, lambda: self.rejected()[0]["items"] if self.refused is None else self.refused, _late)
 
 
 def _late(error):
@@ -297,6 +305,7 @@ def collect(params):
     started = time.monotonic()
     deadline = Deadline(max(2.0, float(params.get("timeout") or 30) - 1))
     wanted = [name for name in COLLECTORS if not params.get("collectors") or name in params["collectors"]]
+    wanted = [name for name in wanted if name != "pod" or params.get("pod")]
     document = {"schema": "kubemend.evidence/1", "kind": "cluster", "status": "ok", "reason": "", "ca": None, "collectors": {},
                 "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     kubectl = kubeconfig.find_kubectl(params.get("kubectl"))
@@ -309,7 +318,7 @@ def collect(params):
         if not kubectl:
             raise ApiError("error", "kubectl was not found" if not params.get("kubectl") else "%s cannot be executed" % params["kubectl"])
         with door.folder() as where:
-            reader = Reader(where, kubectl, deadline)
+            reader = Reader(where, kubectl, deadline, params.get("pod"))
             try:
                 reader.connect(configs, params.get("skip_clusters") or [])
                 source = "%s as %s" % (reader.url, reader.config)

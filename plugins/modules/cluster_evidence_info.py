@@ -32,10 +32,15 @@ options:
     type: path
   collectors:
     description:
-      - What to read. Everything by default.
+      - What to read. Everything by default, V(pod) only where O(pod) names one.
     type: list
     elements: str
-    choices: [server, endpoints, nodes, kubeadm_config, locks, jobs, rejected]
+    choices: [server, endpoints, nodes, kubeadm_config, locks, jobs, rejected, pod]
+  pod:
+    description:
+      - The pod to read with its owner, the other pods of that owner and the events about all of them, as C(kubemend_pod). Its
+        C(namespace/name), its UID, or V(rejected) for the newest pod that a kubelet rejected.
+    type: str
   kubeconfig:
     description:
       - Kubeconfig on the host. By default the first one of the places where installers put them whose API answers.
@@ -127,7 +132,8 @@ def main():
     module = AnsibleModule(
         argument_spec=dict(
             evidence_dir=dict(type="path"),
-            collectors=dict(type="list", elements="str", choices=["server", "endpoints", "nodes", "kubeadm_config", "locks", "jobs", "rejected"]),
+            collectors=dict(type="list", elements="str", choices=["server", "endpoints", "nodes", "kubeadm_config", "locks", "jobs", "rejected", "pod"]),
+            pod=dict(type="str"),
             kubeconfig=dict(type="str"),
             kubectl=dict(type="str"),
             timeout=dict(type="int", default=30),

@@ -9,6 +9,8 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, exit_of, summary
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.timeline import stamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.timeline import Timeline
 
 SCHEMA = "kubemend.report/1"
 
@@ -39,6 +41,7 @@ def render(result: model.Result, run: Run) -> dict[str, Any]:
             "name": symptom.name, "title": symptom.title, "causes": list(symptom.causes)},
         "plan": [step.shown() for step in run.plan],
         "steps": [{"id": step["id"], "state": step["state"], "reason": step.get("reason") or ""} for step in run.steps],
+        "timelines": [_timeline(item) for item in run.timelines],
         "summary": summary(result),
     }
 
@@ -49,6 +52,14 @@ def _verdict(item: model.Verdict) -> dict[str, Any]:
         "verdict": item.verdict,
         "missing": [{"host": lack.host, "collector": lack.collector, "status": lack.status} for lack in item.missing],
         "note": item.note,
+    }
+
+
+def _timeline(item: Timeline) -> dict[str, Any]:
+    return {
+        "pod": item.pod, "uid": item.uid or None,
+        "entries": [{"time": stamp(entry) or None, "where": entry.where, "pod": entry.pod, "what": entry.what, "source": entry.source,
+                     "detail": entry.detail} for entry in item.entries],
     }
 
 

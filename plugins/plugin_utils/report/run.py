@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.timeline import Timeline
 
 # What each value of kubemend_fail_on counts: the thing itself and whatever is worse.
 _COUNTED = {
@@ -36,6 +37,7 @@ class Run:
 
     plan: the steps that would mend the findings. steps: what became of those that were done, (id, state, reason) as
     mappings. outcome: (exit code, exit reason, sentence) where more than the findings decides it. diffs: whether the operator asked to see them (--diff).
+    timelines: of the pods that were looked at.
     """
 
     run_id: str
@@ -52,6 +54,7 @@ class Run:
     steps: tuple[Mapping[str, str], ...] = ()
     diffs: bool = False
     outcome: tuple[int, str, str] | None = None
+    timelines: tuple[Timeline, ...] = ()
 
     def path(self, name: str) -> str:
         return str(PurePath(self.report_dir) / name)

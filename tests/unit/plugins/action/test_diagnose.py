@@ -135,3 +135,20 @@ def test_the_folder_of_a_report_can_be_replayed_into_itself(replay, operator):
     done = replay(evidence="report")
     assert done.rc == 0, done.output
     assert (operator.folder / "report" / "evidence" / "m1.json").exists()
+
+
+@pytest.mark.parametrize(("record", "said"), [
+    ({"status": "ok", "data": {"namespace": "n", "name": "a", "uid": "u", "events": [
+        {"kind": "Pod", "name": "a", "uid": "u", "reason": "Killing", "message": "words\x1b[2J", "first": "2026-11-21T20:01:02Z"}]}},
+     "Timeline of n/a (uid u), a pod which is no more"),
+    ({"status": "absent", "data": None, "error": "the API knows no pod n/a"}, "note: no timeline of a pod: the API knows no pod n/a")])
+def test_the_pod_in_question_gets_its_timeline_or_a_sentence(replay, operator, record, said):
+    document = {"schema": "kubemend.evidence/1", "kind": "cluster", "host": "m1", "cluster_key": "c" * 64, "status": "ok", "reason": "",
+                "collected_at": "2026-11-21T20:02:00Z", "collectors": {"pod": record}}
+    operator.write("evidence/m1.cluster.json", json.dumps(document))
+    done = replay()
+    assert done.rc == 0, done.output
+    assert said in done.words and "\x1b" not in done.stdout
+    told = done.report()["timelines"]
+    assert [item["pod"] for item in told] == (["n/a"] if record["status"] == "ok" else [])
+    assert (done.report()["notices"] != []) is (record["status"] == "absent")
