@@ -14,14 +14,23 @@ __metaclass__ = type
 import re
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import mask
 
-MAX_ITEMS, MAX_NODES, MAX_PODS, MAX_LOGS = 200, 20, 500, 3
+MAX_ITEMS, MAX_NODES, MAX_PODS, MAX_LOGS = 200, 20, 500, 5
+MAX_EVENTS, MAX_REASONS, MAX_RESOURCES = 20000, 5, 20
+LOG_SECONDS = 3
+TELLING = "too many open files"
 # UnexpectedAdmissionError, OutOfcpu, Outofnvidia.com/gpu, TopologyAffinityError, SMTAlignmentError and those of later releases.
 REASON = re.compile(r"^(UnexpectedAdmissionError|OutOf.+|Outof.+|TopologyAffinityError|SMTAlignmentError)$")
 MESSAGE = re.compile(r"^Pod (was rejected: |.*which is unexpected)")
 EVICTED = ("Evicted", "Preempting", "Preempted", "Terminated", "NodeShutdown", "Shutdown", "NodeLost", "DeadlineExceeded")
 DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 MIRROR = "kubernetes.io/config.hash"
+# What a kubelet writes of every pod but one that it rejects.
+CONDITIONS = ("PodScheduled", "Initialized", "Ready", "ContainersReady", "PodReadyToStartContainers")
+ASKABLE = re.compile(r"^[-A-Za-z0-9._/]{1,100}$")
+TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")
 
 
 def rejected(item):
@@ -39,8 +48,45 @@ def pod_of(item):
     found.update(namespace=meta.get("namespace"), message=(status.get("message") or "")[:500], started=status.get("startTime"),
                  owner="%s/%s" % (owner[0].get("kind"), owner[0].get("name")) if owner else None, owner_uid=owner[0].get("uid") if owner else None,
                  scheduler=spec.get("schedulerName"), placed=placed(meta), qos=status.get("qosClass"), requests=requests(spec),
-                 hash=(meta.get("annotations") or {}).get(MIRROR))
+                 hash=(meta.get("annotations") or {}).get(MIRROR), rejected_at=rejected_at(item), had=had(status))
     return found
+
+
+def rejected_at(item):
+    """When the kubelet wrote that it rejects this pod; None where that is not known: the pod's event may tell.
+
+    Its last write is that one as long as the status is as bare as a rejection leaves it. Conditions and containers are written again
+    when the kubelet is started once more or the device plugin comes back (seen on 1.36.3), long after the rejection.
+    """
+    meta, status = item.get("metadata"), item.get("status")
+    if not isinstance(meta, dict) or not isinstance(status, dict) or not rejected(item):
+        return None
+    if status.get("containerStatuses") or status.get("initContainerStatuses"):
+        return None
+    if any(one.get("type") in CONDITIONS for one in _dicts(status.get("conditions"))):
+        return None
+    times = [one.get("time") for one in _dicts(meta.get("managedFields")) if one.get("manager") == "kubelet"]
+    times = [one for one in times if _is_time(one)]
+    return max(times) if times else None
+
+
+def had(status):
+    """{resource: how many devices its containers were given once}, where the kubelet's release tells (1.36.3 does)."""
+    found = {}
+    for container in _dicts(status.get("containerStatuses")):
+        for one in _dicts(container.get("allocatedResourcesStatus")):
+            name, ids = one.get("name"), one.get("resources")
+            if isinstance(name, str) and "/" in name and isinstance(ids, list):
+                found[name] = found.get(name, 0) + len(ids)
+    return dict(sorted(found.items())[:MAX_RESOURCES])
+
+
+def _dicts(values):
+    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+
+
+def _is_time(value):
+    return bool(TIME.match(str(value)))
 
 
 def placed(meta):
@@ -117,16 +163,56 @@ def collect(api, ended):
             if len(items) > 4 * MAX_ITEMS:
                 items, cut = _newest(items), True
     total, items = len(items), _newest(items)
-    nodes = {}
+    nodes, logs = {}, 0
     try:
         for name in _nodes_of(items)[:MAX_NODES]:
             nodes[name], some = _node(api, name)
             cut = cut or some
+            for plugin, container in crashing(nodes[name]["plugins"]):
+                if not container["message"] and logs < MAX_LOGS:
+                    container["message"] = last_words(api, plugin, container["name"])
+                    logs += 1
     except Exception as error:  # pylint: disable=broad-except
         if not ended(error):
             raise
         cut = True
+    _ask_events(api, items)
     return {"items": items, "total": total, "nodes": nodes}, cut or total > len(items) or len(_nodes_of(items)) > len(nodes)
+
+
+def crashing(plugins):
+    """(plugin, container) of those that do not stay up."""
+    return [(plugin, one) for plugin in plugins for one in plugin["containers"]
+            if not one["ready"] and (one["waiting"] == "CrashLoopBackOff" or one["restarts"] and one["exit_code"])]
+
+
+def last_words(api, plugin, container):
+    """The telling line of the log that it left when it ended, else the last; empty where the API gives none. Secrets are masked."""
+    path = "/api/v1/namespaces/%s/pods/%s/log?container=%s&previous=true&tailLines=40&limitBytes=16384" % (
+        plugin["namespace"], plugin["name"], container)
+    code, lines = api.lines(path, LOG_SECONDS)
+    if code != 200 or not lines:
+        return ""
+    line = next((one for one in reversed(lines) if TELLING in one.lower()), lines[-1])
+    return mask.data(line.encode("utf-8"))[0].decode("utf-8", "replace")[:300]
+
+
+def _ask_events(api, items):
+    """Fill in the times that only events tell. It comes last and may fail: then they are unknown, and nothing else is."""
+    wanted = dict((pod["uid"], pod) for pod in items if pod["uid"] and pod["requests"] and not pod["rejected_at"])
+    reasons = sorted(set(pod["reason"] for pod in wanted.values() if ASKABLE.match(str(pod["reason"]))))
+    try:
+        for reason in reasons[:MAX_REASONS]:
+            for number, item in enumerate(api.items("/api/v1/events", {"fieldSelector": "involvedObject.kind=Pod,reason=" + reason})):
+                if number >= MAX_EVENTS:
+                    break
+                about = item.get("involvedObject")
+                pod = wanted.get(about.get("uid")) if isinstance(about, dict) else None
+                at = collect_jobs.event_of(item)["last"]
+                if pod and pod["reason"] == item.get("reason") and _is_time(at):
+                    pod["rejected_at"] = max(at, pod["rejected_at"] or "")
+    except ApiError:
+        pass
 
 
 def _newest(items):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import flags
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.rejection import Refusal, refusal
@@ -18,6 +19,11 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.rejection imp
 GRACE_SECONDS = 5
 # The usual time that a pod is given to end: one of the same owner that came sooner came in its place.
 OWN_SECONDS = 30
+# As much may the clocks of a node and of the API server differ.
+CLOCK_SECONDS = 5
+# Kubelets of these releases admit again even what has ended, or was rejected, so that its start time proves no acceptance
+# (kubernetes #126341; repaired in 1.32 and in late patch releases of 1.28 to 1.31, which are not told apart here).
+ENDED_AGAIN = ((1, 22), (1, 31))
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,10 @@ class Pod:
     alias: str | None
     refusal: Refusal = Refusal("other")
     said: str = ""
+    started: datetime | None = None
+    rejected_at: datetime | None = None
+    timed: bool = True
+    had: Mapping[str, int] = field(default_factory=dict)
 
     def alive_at(self, when: datetime | None) -> bool:
         """Whether it held what it asks for at that time and nobody had asked it to go; now, where no time is known."""
@@ -74,6 +84,7 @@ class Node:
     rejected: list[Pod] = field(default_factory=list)
     plugins: list[Mapping[str, Any]] = field(default_factory=list)
     asked: bool = False
+    release: tuple[int, int] | None = None
 
     @property
     def inventory_host(self) -> str | None:
@@ -92,9 +103,36 @@ class Node:
     def registered(self) -> Mapping[str, list[str]]:
         return self.checkpoint.get("registered") or {}
 
-    def missing(self) -> tuple[Missing, ...]:
+    def missing(self, collector: str = "devices") -> tuple[Missing, ...]:
         """What lacks of its own evidence."""
-        return self.host.missing("devices") if self.host else (Missing(self.name, "host", "not_asked"),)
+        return self.host.missing(collector) if self.host else (Missing(self.name, "host", "not_asked"),)
+
+    def admitted_again(self, pod: Pod) -> bool | None:
+        """Whether a kubelet rejected a pod that one before it had accepted; None where that is not known.
+
+        The first kubelet that writes a pod's status, accepting or rejecting, sets the start time, and nothing changes it afterwards.
+        Where an ended one may have been admitted again too, devices that it once got must prove that it was accepted; elsewhere they
+        prove all, for what was given devices is rejected only by a kubelet that has started since.
+        """
+        once = self.release is not None and not ENDED_AGAIN[0] <= self.release <= ENDED_AGAIN[1]
+        given = self.had_devices(pod)
+        if once and given:
+            return True
+        since = self.host.kubelet_started if self.host else None
+        if since is None:
+            return None
+        early = since - timedelta(seconds=CLOCK_SECONDS)
+        if (pod.started is not None and pod.started >= early) or (pod.rejected_at is not None and pod.rejected_at < early):
+            return False
+        if pod.started is None or pod.rejected_at is None:
+            return None
+        return True if once or given else None
+
+    def had_devices(self, pod: Pod) -> bool:
+        """Whether it was given all that it asks for of the resource that it was rejected for; some, a rejected one may get too."""
+        resource = pod.refusal.resource or ""
+        held = sum(len(one.devices) for one in self.holdings() if one.pod_uid == pod.uid and one.resource == resource)
+        return 0 < pod.requests.get(resource, 0) <= max(held, pod.had.get(resource, 0))
 
     def holdings(self) -> list[Holding]:
         """Who holds devices by the checkpoint, and what became of those pods; without the API's pods all that is known is their uid."""
@@ -138,7 +176,8 @@ def nodes(cluster: Cluster) -> Iterator[Node]:
         around = (answer.get("nodes") or {}).get(name)
         resources = {str(key): (int(value[0]), int(value[1])) for key, value in (item.get("devices") or {}).items()}
         yield Node(name, hosts.get(name), resources, [_pod(one) for one in (around or {}).get("pods") or ()],
-                   rejected.get(name, []), list((around or {}).get("plugins") or ()), around is not None)
+                   rejected.get(name, []), list((around or {}).get("plugins") or ()), around is not None,
+                   flags.parse_version(str(item.get("kubelet_version") or "")))
 
 
 def _pod(item: Mapping[str, Any]) -> Pod:
@@ -146,4 +185,9 @@ def _pod(item: Mapping[str, Any]) -> Pod:
     return Pod(
         f"{item.get('namespace')}/{item.get('name')}", str(item.get("uid")), item.get("owner"), item.get("owner_uid"), item.get("scheduler"),
         item.get("placed"), item.get("requests") or {}, timestamp(item.get("created")), timestamp(item.get("deletion_requested")), ended, item.get("hash"),
-        refusal(item.get("reason"), item.get("message")), f"{item.get('reason')}: {item.get('message')}")
+        refusal(item.get("reason"), item.get("message")), f"{item.get('reason')}: {item.get('message')}",
+        timestamp(item.get("started")), timestamp(item.get("rejected_at")), "rejected_at" in item, _counts(item.get("had")))
+
+
+def _counts(found: object) -> dict[str, int]:
+    return {str(name): count for name, count in found.items() if isinstance(count, int)} if isinstance(found, Mapping) else {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 # In order: the first that is found in reason and message counts. Texts of 1.14 to 1.36.
 _TEXTS = tuple((kind, re.compile(text)) for kind, text in (
     ("devices", r"requested number of devices unavailable for (?P<resource>\S+?)\. Requested: (?P<requested>\d+), Available: (?P<available>\d+)"),
-    ("unregistered", r"cannot allocate unregistered device (?P<resource>[^\s,]+)"),
+    ("unregistered", r"can(?:no|')t allocate unregistered device (?P<resource>[^\s,]+)"),
     ("unhealthy", r"(?:no healthy devices present|previously allocated devices are no longer healthy);"
                   r" cannot allocate unhealthy devices (?P<resource>[^\s,]+)"),
     ("resource", r"Node didn't have enough (?:resource|capacity): (?P<resource>[^\s,]+?),? requested: (?P<requested>\d+),"

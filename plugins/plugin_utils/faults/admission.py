@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import devices
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
@@ -16,12 +16,16 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.rejection import DEVICE_KINDS
 
 SHOWN = 5
+SECOND = "%Y-%m-%dT%H:%M:%SZ"
 _STATES = {"alive": "runs", "terminating": "is still terminating", "ended": "has ended", "gone": "is no more"}
 PerNode = Callable[[Node], Iterator[Hit]]
 
 
-def per_node(look: PerNode, *needs: str, own: Callable[[Node], bool] | None = None) -> Callable[[Cluster], Iterator[Outcome]]:
-    """A cluster predicate that looks at each node. needs: collectors of the API; own: whether the node's own evidence decides there."""
+def per_node(look: PerNode, *needs: str, own: Callable[[Node], bool] | None = None, collector: str = "devices") -> Callable[[Cluster], Iterator[Outcome]]:
+    """A cluster predicate that looks at each node. needs: collectors of the API; own: whether the node's own evidence decides there.
+
+    collector: which of the node's own it is that decides.
+    """
     def judge(cluster: Cluster) -> Iterator[Outcome]:
         missing = [lack for name in needs for lack in cluster.missing(name)]
         if not missing and "rejected" in needs and (cluster.api.get("rejected") or {}).get("truncated"):
@@ -32,7 +36,8 @@ def per_node(look: PerNode, *needs: str, own: Callable[[Node], bool] | None = No
         for node in devices.nodes(cluster):
             hits += look(node)
             if own is not None and own(node):
-                missing += node.missing()
+                missing += node.missing(collector)
+                missing += untimed(cluster, node) if collector == "kubelet" else ()
         yield Outcome(tuple(hits), tuple(dict.fromkeys(missing)), cluster.key is not None)
 
     return judge
@@ -69,7 +74,7 @@ def _short(node: Node) -> Iterator[tuple[Pod, str, int, int, list[Pod]]]:
     """(rejected pod, resource, asked, allocatable, the others that asked for it then) of pods that lacked devices."""
     for pod in node.rejected:
         resource = pod.refusal.resource
-        if pod.refusal.kind != "devices" or resource is None or not node.resources.get(resource, (0, 0))[1]:
+        if pod.refusal.kind != "devices" or resource is None or not node.resources.get(resource, (0, 0))[1] or node.admitted_again(pod):
             continue
         asked = pod.requests.get(resource) or pod.refusal.requested or 0
         others = [one for one in node.pods if one.requests.get(resource) and one.alive_at(pod.created) and not _surplus(one, pod)]
@@ -112,6 +117,8 @@ def not_given_back(node: Node) -> Iterator[Hit]:
         resource, told = pod.refusal.resource, pod.refusal.available
         if pod.refusal.kind != "devices" or resource is None or told is None or not node.resources.get(resource, (0, 0))[1]:
             continue
+        if node.admitted_again(pod):
+            continue  # nobody came when it was created: the kubelet did
         held = [one for one in node.holdings() if one.resource == resource]
         living = sum(len(one.devices) for one in held if one.pod and one.pod.alive_at(pod.created))
         lacking = node.resources[resource][1] - living - told
@@ -132,6 +139,46 @@ def _before(holding: Holding, pod: Pod) -> bool:
     usual = timedelta(seconds=OWN_SECONDS if _surplus(holding.pod, pod) else 0)
     going = holding.pod.deleted is not None and holding.pod.deleted + usual <= pod.created
     return going or (holding.pod.ended is not None and holding.pod.ended + max(usual, timedelta(seconds=GRACE_SECONDS)) <= pod.created)
+
+
+def admitted_again(node: Node) -> Iterator[Hit]:
+    """KM328: a kubelet that started rejected what one before it had accepted."""
+    pods = [pod for pod in of_devices(node) if node.admitted_again(pod)]
+    if not pods:
+        return
+    since = node.host.kubelet_started if node.host else None
+    proofs = [Proof("process", node.inventory_host, text=f"the kubelet runs since {since:{SECOND}}")] if since else []
+    for pod in pods[:SHOWN]:
+        had = f"; it had been given its {pod.refusal.resource}" if node.had_devices(pod) else ""
+        proofs.append(Proof("api", object=f"Pod {pod.name}", text=f"{pod.said} (first seen by a kubelet {_time(pod.started)}, rejected "
+                                                                  f"{_time(pod.rejected_at)}{had})"))
+    more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
+    yield _hit(node, f"the kubelet of {node.name} rejected {pods[0].name}{more} when it had started and admitted again what was accepted before", proofs,
+               f"see that the device plugin of {node.name} has registered, then delete the rejected pods, and create anew those that have no owner "
+               "that does it; drain the device pods before the next reboot")
+
+
+def _time(when: datetime | None) -> str:
+    return f"{when:{SECOND}}" if when else "at a time that nobody tells any more"
+
+
+def of_devices(node: Node) -> list[Pod]:
+    """Rejected pods that asked for devices, and were rejected for want of them."""
+    return [pod for pod in node.rejected if pod.refusal.kind in DEVICE_KINDS
+            or (pod.refusal.kind == "resource" and pod.refusal.resource in pod.requests)]
+
+
+def untimed(cluster: Cluster, node: Node) -> Iterator[Missing]:
+    """Times without which it is not known whether a pod was admitted again."""
+    if not node.host or node.host.missing("kubelet"):
+        return
+    for pod in of_devices(node):
+        if node.admitted_again(pod) is not None:
+            continue
+        if node.host.kubelet_started is None:
+            yield Missing(node.host.host, "kubelet", "absent")
+        else:  # evidence of an older release has no such time at all
+            yield Missing(cluster.api_host or "cluster API", "rejected", "absent" if pod.timed else "not_asked")
 
 
 def unhealthy(node: Node) -> Iterator[Hit]:

@@ -26,7 +26,7 @@ FAULTS = (
         cluster_needs=_REJECTED,
         cluster=admission.per_node(admission.rejected, *_REJECTED),
         explained_by=_TWO_LEADERS | frozenset([(code, None) for code in (
-            "KM205", "KM321", "KM322", "KM323", "KM324", "KM325", "KM326", "KM327", "KM329", "KM330", "KM331")]),
+            "KM205", "KM321", "KM322", "KM323", "KM324", "KM325", "KM326", "KM327", "KM328", "KM329", "KM330", "KM331")]),
     ),
     Fault(
         code="KM321",
@@ -118,6 +118,29 @@ FAULTS = (
         needs=("devices",),
         cluster_needs=("nodes",),
         cluster=admission.per_node(admission.corrupt, "nodes", own=lambda node: bool(node.resources)),
+    ),
+    Fault(
+        code="KM328",
+        title="Pods were admitted again after their node's kubelet started",
+        severity="warning",
+        applies="nodes with rejected pods that asked for devices",
+        explanation="A kubelet that starts admits every pod of its node again, without waiting for device plugins. After a reboot a pod with "
+                    "devices that ran before is rejected for good when its plugin has not registered yet (\"no healthy devices present; cannot "
+                    "allocate unhealthy devices\", \"cannot allocate unregistered device\"). So it is from 1.25 on, and still in 1.36; in 1.25 "
+                    "and early patch releases of 1.26 to 1.28 a mere restart of the kubelet is enough. Present only where the pod had been given "
+                    "its devices (the checkpoint or its own status tells), or where its start time, which its first kubelet set, is older "
+                    "than the kubelet's process, and the rejection is not; with kubelets of 1.22 to 1.31, which admit again even what was "
+                    "rejected before, only where both hold. An hour after the rejection its event is gone, and often its time with it.",
+        remedy="See that the plugin has registered (KM324), delete the rejected pods, and create anew those that no controller replaces. Nothing in "
+               "the pods themselves helps, for they are admitted before any of their containers runs: drain the device pods before a "
+               "reboot, and uncordon the node when its devices are back.",
+        risk=0,
+        needs=("kubelet", "devices"),
+        cluster_needs=_REJECTED,
+        cluster=admission.per_node(admission.admitted_again, *_REJECTED, own=lambda node: bool(admission.of_devices(node)), collector="kubelet"),
+        references=("https://github.com/kubernetes/kubernetes/issues/125579", "https://github.com/kubernetes/kubernetes/issues/128043",
+                    "https://github.com/kubernetes/kubernetes/issues/133382", "https://github.com/kubernetes/kubernetes/issues/124345"),
+        explained_by=frozenset([("KM324", None), ("KM325", None)]),
     ),
     Fault(
         code="KM329",

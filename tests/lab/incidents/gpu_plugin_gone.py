@@ -1,5 +1,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A kubelet that was restarted while its device plugin did not come up: the plugin's pod is in a crash loop."""
+"""A kubelet that was restarted while its device plugin did not come up: the plugin's pod is in a crash loop.
+
+What it says is in its log alone, as plugins do; in its report the collector read it there.
+"""
 from __future__ import annotations
 
 from .. import gpu
@@ -15,7 +18,7 @@ class GpuPluginGone(gpu.Gpu):
         plugin = gpu.pod(cluster, "plugin", 0, nodeName=target, restartPolicy="Always")
         container = plugin["spec"]["containers"][0]
         del container["resources"]
-        container.update(command=["/bin/sh", "-c", "echo too many open files > /dev/termination-log; exit 1"],
+        container.update(command=["/bin/sh", "-c", "echo 'inotify_init1: too many open files' >&2; exit 1"],
                          volumeMounts=[{"name": "plugins", "mountPath": "/var/lib/kubelet/device-plugins"}])
         plugin["spec"]["volumes"] = [{"name": "plugins", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]
         gpu.create(cluster, namespace, plugin)

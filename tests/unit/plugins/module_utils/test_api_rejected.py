@@ -13,10 +13,21 @@ TEXT = "Pod was rejected: Allocate failed due to requested number of devices una
 class Answers:
     """Pods by selector, as Client.items gives them."""
 
-    def __init__(self, failed, around=(), fail=None):
-        self.failed, self.around, self.fail, self.asked = failed, around, fail, []
+    def __init__(self, failed, around=(), fail=None, logs=None, events=()):
+        self.failed, self.around, self.fail, self.events, self.asked, self.logs = failed, around, fail, events, [], logs or {}
+
+    def lines(self, path, seconds):
+        assert 0 < seconds < 10
+        self.asked.append(path)
+        return (200, self.logs[path]) if path in self.logs else (None, [])
 
     def items(self, path, query=None):
+        if path == "/api/v1/events":
+            self.asked.append(query["fieldSelector"])
+            if isinstance(self.events, Exception):
+                raise self.events
+            yield from self.events
+            return
         assert path == "/api/v1/pods"
         self.asked.append(query["fieldSelector"])
         if query["fieldSelector"] == "status.phase=Failed":
@@ -64,6 +75,32 @@ def test_what_is_kept():
     assert not cut
 
 
+def plugin(name, **state):
+    return pod(name, phase="Running", reason=None, spec={"volumes": [{"hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]},
+               status={"containerStatuses": [dict({"name": "c", "restartCount": 4, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                                                   "lastState": {"terminated": {"exitCode": 1}}}, **state)]})
+
+
+LOG = "/api/v1/namespaces/n/pods/%s/log?container=c&previous=true&tailLines=40&limitBytes=16384"
+
+
+@pytest.mark.parametrize(("lines", "message"), [
+    (["starting", "inotify_init1: Too many open files", "exiting"], "inotify_init1: Too many open files"),
+    (["starting", "no driver"], "no driver"), ([], ""), (["x", "password=hunter2hunter2"], "password=**************"),
+])
+def test_what_a_plugin_that_does_not_stay_up_said_last(lines, message):
+    data, dummy = collect([pod("a")], [plugin("plugin")], logs={LOG % "plugin": lines})
+    assert data["nodes"]["w1"]["plugins"][0]["containers"][0]["message"] == message
+
+
+def test_only_few_logs_are_read_and_none_of_those_that_are_well():
+    around = [plugin("p%d" % number) for number in range(9)] + [plugin("well", ready=True, state={"running": {}})]
+    api = Answers([pod("a")], around, logs={LOG % "p0": ["why"], LOG % "well": ["no"]})
+    data, dummy = collect_rejected.collect(api, lambda error: False)
+    assert sum("/log?" in path for path in api.asked) == collect_rejected.MAX_LOGS and not any("well" in path for path in api.asked)
+    assert [one["containers"][0]["message"] for one in data["nodes"]["w1"]["plugins"]] == ["why"] + [""] * 9
+
+
 def test_requests_are_those_of_the_scheduler():
     def container(count, **more):
         return dict({"resources": {"requests": {"x.example/d": count, "cpu": "100m"}}}, **more)
@@ -89,3 +126,63 @@ def test_only_the_newest_of_very_many_are_kept():
 def test_resources_of_a_node():
     status = {"capacity": {"cpu": "2", "nvidia.com/gpu": "2", "x.example/d": "1"}, "allocatable": {"nvidia.com/gpu": "1"}}
     assert collect_rejected.resources_of({"status": status}) == {"nvidia.com/gpu": [2, 1], "x.example/d": [1, 0]}
+
+
+AT, LATER = "2027-01-15T09:00:01Z", "2027-01-15T09:30:00Z"
+KUBELET = {"manager": "kubelet", "operation": "Update", "time": AT, "subresource": "status"}
+
+
+def written(*entries, **status):
+    return pod("a", meta={"managedFields": [{"manager": "kube-scheduler", "time": LATER}, *entries]}, status=status)
+
+
+@pytest.mark.parametrize(("item", "at"), [
+    (written(KUBELET), AT),
+    (written(KUBELET, dict(KUBELET, apiVersion="v2", time=LATER)), LATER),
+    (written(KUBELET, conditions=[{"type": "example.org/gate"}]), AT),       # no kubelet's
+    (written(KUBELET, conditions=[{"type": "Ready"}]), None),                # a kubelet that started later wrote it once more
+    (written(KUBELET, containerStatuses=[{"name": "c"}]), None),
+    (written(), None),
+    (written(dict(KUBELET, time=7)), None),
+    (written(dict(KUBELET, time="soon")), None),
+    (written("kubelet", None, 3), None),
+    (written(KUBELET, phase="Running"), None),
+    ({"metadata": 1, "status": []}, None), ({"metadata": {"managedFields": {"time": AT}}, "status": written()["status"]}, None), ({}, None),
+])
+def test_when_it_was_rejected(item, at):
+    assert collect_rejected.rejected_at(item) == at
+
+
+def event(uid="u-a", reason="UnexpectedAdmissionError", **more):
+    return {"involvedObject": {"kind": "Pod", "uid": uid}, "reason": reason, "lastTimestamp": AT, **more}
+
+
+@pytest.mark.parametrize(("events", "at"), [
+    ([event()], AT), ([event(), event(lastTimestamp=LATER)], LATER),
+    ([event(lastTimestamp=None, eventTime="2027-01-15T09:00:01.123456Z")], "2027-01-15T09:00:01.123456Z"),
+    ([event("u-b"), event(reason="Failed"), event(lastTimestamp=9), {}, {"involvedObject": 1}], None),
+    (ApiError("denied", "no"), None), (ApiError("timeout", "the time limit was reached"), None),
+])
+def test_events_tell_it_where_the_pod_does_not(events, at):
+    data, cut = collect([pod("a", meta={"managedFields": [{"manager": "kubelet", "fieldsV1": {"f:spec": {}}}]})], events=events)
+    assert data["items"][0]["rejected_at"] == at and not cut
+
+
+def test_events_are_only_asked_for_when_a_time_lacks():
+    for item, asked in ((written(KUBELET), 0), (written(), 1), (pod("cpu", reason="a,b=c", message="Pod was rejected: x"), 0),
+                        (pod("x", spec={"containers": []}), 0)):
+        answers = Answers([item])
+        collect_rejected.collect(answers, lambda error: False)
+        assert len([one for one in answers.asked if one.startswith("involvedObject.kind=Pod,reason=")]) == asked
+
+
+def test_devices_that_it_had():
+    def container(*parts):
+        return {"name": "c", "allocatedResourcesStatus": list(parts)}
+
+    two = {"name": "x.example/d", "resources": [{"resourceID": "a"}, {"resourceID": "b"}]}
+    one = {"name": "x.example/d", "resources": [{"resourceID": "c"}]}
+    assert collect_rejected.had({"containerStatuses": [container(two), container(one, {"name": "claim:x", "resources": [{}]})]}) == {"x.example/d": 3}
+    for odd in ({}, {"containerStatuses": 1}, {"containerStatuses": [1, container(1, {"name": 1}, {"name": "a/b", "resources": {}})]},
+                {"containerStatuses": [{"allocatedResourcesStatus": {}}]}):
+        assert collect_rejected.had(odd) == {}

@@ -205,3 +205,143 @@ def test_rejected_pods_are_deleted_on_request_only(gpus, wished, risk, steps):
     for step in found:
         assert (step.host, step.risk, step.id) == ("m1", 1, "01-m1-clean-up-w1") and "n/late" in step.diff
         assert [one["uid"] for one in step.change["pods"]] == ["u-late", "u-later"]
+
+
+# What follows are pods that were admitted again: the kubelet of w1 runs since 08:00:00.
+START, BEFORE, AFTER = 1_800_000_000.0, "2027-01-15T07:00:00Z", stamp(4)
+UNHEALTHY = f"Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate unhealthy devices {GPU}, which is unexpected"
+
+
+def again(name="training", **more):
+    """Accepted an hour before the kubelet started, and rejected by it."""
+    return refused(name, **{"created": BEFORE, "started": BEFORE, "rejected_at": AFTER, "message": UNHEALTHY, **more})
+
+
+@pytest.fixture
+def rebooted(gpus):
+    def made(*rejected, started_at=START, version="v1.36.3", **more):
+        world = gpus(rejected, **more)
+        world.data("w1", "kubelet")["process"] = {"pid": 7, "argv": ["kubelet"], "started_at": started_at}
+        next(node for node in world.data("api", "nodes")["items"] if node["name"] == "w1")["kubelet_version"] = version
+        return world
+
+    return made
+
+
+def verdict(world, code="KM328"):
+    return {item.verdict for item in world.judge().verdicts if item.code == code}
+
+
+def test_a_pod_that_was_admitted_again(rebooted):
+    world = rebooted(again(), sockets=(), devices=(2, 0))
+    assert found(world) == {"KM320", "KM324", "KM328"}
+    seen = finding(world, "KM328")
+    assert (seen.host, seen.node, seen.because) == ("w1", "w1", ("KM324",)) and finding(world, "KM320").because == ("KM324", "KM328")
+    assert seen.summary == "the kubelet of w1 rejected n/training when it had started and admitted again what was accepted before"
+    assert seen.evidence[0].text == "the kubelet runs since 2027-01-15T08:00:00Z"
+    assert "(first seen by a kubelet 2027-01-15T07:00:00Z, rejected 2027-01-15T08:00:04Z)" in seen.evidence[1].text
+
+
+def test_the_plugin_has_come_back_since(rebooted):
+    assert found(rebooted(again(), again("other"))) == {"KM320", "KM328"}
+
+
+@pytest.mark.parametrize("message", [
+    f"Pod was rejected: Allocate failed due to cannot allocate unregistered device {GPU}, which is unexpected",
+    f"Pod was rejected: Node didn't have enough resource: {GPU}, requested: 2, used: 0, capacity: 0",
+])
+def test_other_words_for_it(rebooted, message):
+    assert found(rebooted(again(message=message))) == {"KM320", "KM328"}
+
+
+@pytest.mark.parametrize(("pods", "held"), [
+    ([pod("a", created=BEFORE, placed=True)], [entry("a", "gpu-0", "gpu-1")]),                                        # KM321 otherwise
+    ([pod("a", created=BEFORE, scheduler="volcano")], [entry("a", "gpu-0", "gpu-1")]),                                # KM205
+    ([pod("a", created="2027-01-15T06:00:00Z", deletion_requested="2027-01-15T06:30:00Z")], [entry("a", "gpu-0", "gpu-1")]),  # KM322
+])
+def test_nobody_else_is_blamed_for_it(rebooted, pods, held):
+    """The kubelet's words may be those of too few devices: of a checkpoint that was lost, or before 1.25."""
+    told = refused()["message"]
+    world = rebooted(again(message=told), pods=pods, entries=held)
+    assert found(world) == {"KM320", "KM328"}
+    assert "KM328" not in found(rebooted(refused(second=30, started=stamp(30), rejected_at=stamp(30)), pods=pods, entries=held))
+    assert found(rebooted(again(message=told, rejected_at=BEFORE), pods=pods, entries=held)) & {"KM205", "KM321", "KM322"}
+
+
+@pytest.mark.parametrize("times", [
+    {"started": AFTER},                                               # the first time that a kubelet saw it
+    {"started": AFTER, "rejected_at": None},
+    {"rejected_at": "2027-01-15T07:00:01Z"},                          # it was rejected before the kubelet started
+    {"started": None, "rejected_at": "2027-01-15T07:00:01Z"},
+    {"started": "2027-01-15T07:59:56Z"},                              # clocks may differ as much
+    {"message": "Pod was rejected: Allocate failed due to not enough cpus available to satisfy request, which is unexpected"},
+    {"message": "Pod was rejected: Node didn't have enough resource: cpu, requested: 2000, used: 0, capacity: 1000"},
+])
+def test_a_pod_that_was_not(rebooted, times):
+    assert verdict(rebooted(again(**times))) == {"clear"}
+
+
+def test_nothing_was_rejected(rebooted):
+    world = rebooted()
+    world.silence("w1")
+    assert verdict(world) == {"clear"}
+
+
+@pytest.mark.parametrize("times", [{"started": None}, {"rejected_at": None}, {"started": "soon"}, {"rejected_at": 7}, {"started": ["x"]}])
+def test_without_its_times_it_is_unknown(rebooted, times):
+    world = rebooted(again(**times))
+    assert verdict(world) == {"unknown"} and "KM328" not in finding(world, "KM320").because
+
+
+@pytest.mark.parametrize("started_at", [None, "x", True, -1, 0, float("nan"), float("inf"), 1e300, [], {}])
+def test_without_the_kubelets_start_it_is_unknown(rebooted, started_at):
+    assert verdict(rebooted(again(), started_at=started_at)) == {"unknown"}
+
+
+@pytest.mark.parametrize("process", [None, [], "x", 7])
+def test_without_a_kubelet_it_is_unknown(rebooted, process):
+    world = rebooted(again())
+    world.data("w1", "kubelet")["process"] = process
+    assert verdict(world) == {"unknown"}
+
+
+def test_without_the_node_it_is_unknown(rebooted):
+    world = rebooted(again())
+    world.silence("w1")
+    lacks = {(lack.host, lack.collector) for item in world.judge().verdicts if item.code == "KM328" for lack in item.missing}
+    assert verdict(world) == {"unknown"} and lacks == {("w1", "host")}
+
+
+@pytest.mark.parametrize(("version", "entries", "expected"), [
+    ("v1.27.2", [], "unknown"), ("v1.27.2", [entry("training", "gpu-0", "gpu-1")], "present"), ("v1.31.0", [entry("other", "gpu-0", "gpu-1")], "unknown"),
+    ("v1.27.2", [entry("training", "gpu-0")], "unknown"),
+    ("v1.32.0", [], "present"), ("v1.21.14", [], "present"), ("", [], "unknown"), (None, [], "unknown"), (9, [], "unknown"),
+])
+def test_kubelets_that_admit_again_what_was_rejected_before(rebooted, version, entries, expected):
+    assert verdict(rebooted(again(), version=version, entries=entries)) == {expected}
+
+
+def test_evidence_without_the_time_of_a_rejection_is_of_an_older_release(rebooted):
+    pod_ = again()
+    del pod_["rejected_at"]
+    assert {item.reason for item in rebooted(pod_).judge().not_judged if item.code == "KM328"} == {"tier"}
+
+
+UNTIMED = {"rejected_at": None, "started": BEFORE}
+OLD_TIMES = {"rejected_at": "2027-01-15T07:00:30Z", "started": BEFORE}  # the kubelet was started once more since
+
+
+@pytest.mark.parametrize("times", [UNTIMED, OLD_TIMES])
+@pytest.mark.parametrize(("had", "entries", "version", "there"), [
+    (None, [entry("training", "gpu-0", "gpu-1")], "v1.36.3", True),
+    ({GPU: 2}, [], "v1.36.3", True),
+    ({GPU: 1}, [entry("training", "gpu-0")], "v1.36.3", False),         # a first admission may fail half-way
+    ({"x.example/d": 2}, [entry("other", "gpu-0", "gpu-1")], "v1.36.3", False),
+    ({GPU: "2"}, [], "v1.36.3", False), ([GPU], [], "v1.36.3", False),
+    ({GPU: 2}, [], "v1.31.0", False),                                   # it may have got them after its rejection
+])
+def test_devices_that_it_was_given_prove_it_without_times(rebooted, times, had, entries, version, there):
+    world = rebooted(again(had=had, **times), entries=entries, version=version)
+    assert ("KM328" in found(world)) is there
+    if there:
+        assert "it had been given its nvidia.com/gpu" in finding(world, "KM328").evidence[1].text

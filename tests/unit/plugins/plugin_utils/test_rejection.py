@@ -16,6 +16,8 @@ GPU = Refusal("devices", "nvidia.com/gpu", 2, 0)
     ("UnexpectedAdmissionError", f"Pod was rejected: Allocate failed due to {DEVICES}, which is unexpected", GPU),
     ("UnexpectedAdmissionError", "Pod was rejected: Allocate failed due to cannot allocate unregistered device nvidia.com/gpu, which is unexpected",
      Refusal("unregistered", "nvidia.com/gpu")),
+    ("UnexpectedAdmissionError", "Pod Allocate failed due to can't allocate unregistered device nvidia.com/gpu, which is unexpected",  # up to 1.24
+     Refusal("unregistered", "nvidia.com/gpu")),
     ("UnexpectedAdmissionError", "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu, which is "
      "unexpected", Refusal("unhealthy", "nvidia.com/gpu")),
     ("UnexpectedAdmissionError", "Allocate failed due to previously allocated devices are no longer healthy; cannot allocate unhealthy devices "
