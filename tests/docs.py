@@ -52,6 +52,8 @@ def symptom_page(symptom, catalogue) -> str:
         "with its verdict and its evidence. It observes, prints the plan and changes nothing, unless "
         "`-e kubemend_max_risk=<risk>` consents to the steps of the plan up to that risk.", "",
         f"The symptom itself is judged too: {signs}.", "",
+        *(["The report shows one rejected pod from its creation to its end: [how to read it](../timeline.md).", ""]
+          if symptom.name == "admission_errors" else []),
         "| fault | cause | severity |", "|---|---|---|", *rows, ""])
 
 

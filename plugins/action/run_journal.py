@@ -18,7 +18,8 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge, locking, symptoms
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod import REJECTED
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, evidence, judge, locking, symptoms
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import (
     PREFIX,
     Settings,
@@ -30,7 +31,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings impo
 )
 
 SPEC = {
-    "mode": {"type": "str", "choices": ["observe", "repair", "replay", "revert"], "default": "observe"}, "symptom": {"type": "str"},
+    "mode": {"type": "str", "choices": ["observe", "repair", "replay", "revert", "capture"], "default": "observe"}, "symptom": {"type": "str"},
     "faults": {"type": "list", "elements": "str"}, "max_risk": {"type": "int"},
 }
 INTERRUPTED = "KM902"
@@ -51,9 +52,11 @@ class ActionModule(ActionBase):
                 answer = self._replay(task_vars)
             elif args["mode"] == "revert":
                 answer = self._revert(task_vars)
+            elif args["mode"] == "capture":
+                answer = self._capture(task_vars)
             else:
                 answer = self._observe(task_vars, args)
-        except SettingsError as error:
+        except (SettingsError, capture.CaptureError) as error:
             answer = {"failed": True, "exit_reason": "input", "msg": str(error)}
         except OSError as error:
             answer = {"failed": True, "exit_reason": "input",
@@ -98,6 +101,20 @@ class ActionModule(ActionBase):
             **_Folder(settings).make(collects=True), **_chosen(settings, None, None), "pattern": hosts.pattern, "mode": "revert",
             "reverts": settings.run_id, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
         }
+
+    def _capture(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
+        """Being asked for by name, it needs no kubemend_max_risk; what it may log is checked before any host is asked."""
+        hosts = _Hosts(self, task_vars)
+        self._refuse_strategy()
+        settings = hosts.settings()
+        capture.demand(settings.capture_components, settings.capture_level, settings.allow)
+        chosen = _chosen(settings, None, None)
+        chosen["settings"].update({name: getattr(settings, f"capture_{name}") for name in ("components", "level", "seconds", "match")})
+        chosen["settings"]["components"] = list(settings.capture_components)
+        if "capture_restart" in settings.allow:
+            chosen["settings"]["notices"].append("kubemend_allow=capture_restart has no effect: this version raises levels of running processes only.")
+        return {**_Folder(settings).make(collects=True), **chosen, "pattern": hosts.pattern, "mode": "capture",
+                "control_plane_hosts": hosts.control_plane, "groups": hosts.groups}
 
     def _mode(self, settings: Settings, may_repair: bool) -> str:
         """kubemend_max_risk is the consent: without it every playbook observes; in check mode it is a plan."""
@@ -236,7 +253,8 @@ class _Folder:
             for folder in (where, after):
                 _make_private(folder)
                 folder.chmod(0o700)
-            for name in ("plan.json", "steps.jsonl", "step.begun", "locks/*.json", "evidence/*.json", "evidence-after/*.json", "revert/*"):
+            for name in ("plan.json", "steps.jsonl", "step.begun", "locks/*.json", "evidence/*.json", "evidence-after/*.json", "revert/*",
+                         "capture/*.*", "capture/logs/*"):
                 for stale in sorted(Path(self.path).glob(name)):
                     stale.unlink()
         return {"run_id": self.run_id, "started": self.started, "report_dir": self.path, "evidence_dir": str(where),
@@ -277,6 +295,8 @@ def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | No
         "faults": None if faults is None else sorted(faults), "symptom": symptom, "notices": list(settings.notices),
         "max_risk": settings.max_risk, "allow": list(settings.allow), "probe": settings.probe,
         "cleanup_rejected": settings.cleanup_rejected,
+        # Where rejected pods are the symptom, the collector takes one of them.
+        "pod": settings.pod or (REJECTED if symptom == "admission_errors" else None),
     }}
 
 

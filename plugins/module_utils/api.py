@@ -135,6 +135,21 @@ class Client:
         code, headers, body = self._exchange(method, path, JSON, deadline, json.dumps(value).encode("ascii"))
         return self._parse("%s %s" % (method, path), code, headers, body)
 
+    def text(self, method, path, body=None, seconds=None):
+        """(HTTP code, text in one line) of what speaks no JSON, asked once; raises ApiError only where nobody answered."""
+        self.connection.close()
+        deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
+        code, dummy, answer = self._exchange(method, path, "*/*", deadline, body)
+        return code, one_line(answer[:4096].decode("utf-8", "replace"))
+
+    def lines(self, path, seconds):
+        """(HTTP code or None where nobody answered, [lines that are not empty]) of a log; never raises."""
+        try:
+            code, dummy, answer = self._exchange("GET", path, "*/*", Deadline(seconds, self.deadline))
+        except ApiError:
+            return None, []
+        return code, [one_line(line) for line in answer.decode("utf-8", "replace").splitlines() if line.strip()]
+
     def watch(self, path, query, seconds):
         """Every event of a watch that ends by itself after so many seconds."""
         path += "?" + urllib.parse.urlencode(dict(query, watch="1", timeoutSeconds=seconds))

@@ -28,7 +28,8 @@ GUARDS = 60
 WATCHED = 22.0  # seconds: longer than the kubelet's look at its whole folder, every 20
 DONE, ROLLED_BACK, REFUSED, FAILED, SKIPPED = "done", "rolled_back", "refused", "failed", "skipped"
 REVERT = "revert"  # what records of revert_run say in its place
-REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover") + tuple(sorted(apply_api.SECONDS))
+LEVELS = "restore_levels"
+REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + tuple(sorted(apply_api.SECONDS))
 
 
 def limit_of(step):
@@ -41,6 +42,8 @@ def budget(step):
     """Seconds after which the step has ended, whatever happens: guards, proof, and the same again for the way back."""
     if step.get("remedy") == "recover":  # what was interrupted may have been of any kind, and several
         return GUARDS + 4 * BACK_OFF
+    if step.get("remedy") == LEVELS:
+        return 2 * GUARDS
     if step.get("remedy") in apply_api.SECONDS:
         return GUARDS + apply_api.SECONDS[step["remedy"]]
     return GUARDS + 2 * max(limit_of(step), BACK_OFF) + WATCHED
@@ -139,6 +142,8 @@ class _Executor:
             self._hold(strict=True)
         if self.step["remedy"] == "recover":
             return self._recover()
+        if self.step["remedy"] == LEVELS:
+            return self._levels()
         through_api, former = self.step["remedy"] in apply_api.SECONDS, None
         if not through_api:
             scene = guard.check(self.step, self.params)
@@ -278,6 +283,16 @@ class _Executor:
             proof.end(record["run_id"], record["step"], state, reason, self.root, seen=seen, journal=entry, ended_by=self.params["run_id"])
         except (OSError, ValueError, ChangeError) as error:
             self.notes.append("how the step ended could not be recorded: %s" % files.one_line(error))
+
+    def _levels(self):
+        """Put back what captures raised from here and nobody put back; their own service failed, or is gone."""
+        from ansible_collections.kubemend.remediation.plugins.module_utils import level, log_level
+        if self.as_step.check:
+            return _answer(SKIPPED, "check mode: nothing was changed")
+        runs = sorted(set(item["run_id"] for item in level.raised(self.root)))
+        done = [log_level.restore({"run_id": run_id, "root": self.root}) for run_id in runs]
+        wrong = [one["error"] for one in done if one["error"]] + [target["reason"] for one in done for target in one["targets"] if target["reason"]]
+        return _answer(FAILED if wrong else DONE, "; ".join(wrong), any(one["targets"] for one in done))
 
     def _recover(self):
         """End what was interrupted: every open change by its bytes, every unproven step by its proof or its way back."""

@@ -84,6 +84,12 @@ def now():
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
+def clock():
+    """[this node's boot id, the seconds since that boot, suspended time included]: an age that no clock needs to agree on."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot, open("/proc/uptime", encoding="ascii") as up:
+        return [boot.read().strip(), float(up.read().split()[0])]
+
+
 def private_folder(path, parent=None):
     """A descriptor of a folder that is ours alone, made if it is missing, and its name on the disk in any case."""
     made = True

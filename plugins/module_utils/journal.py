@@ -26,6 +26,7 @@ INTENT, END, BEFORE = ".json", ".end.json", ".before"
 ENTRY = re.compile(r"[0-9]{3,}-[A-Za-z0-9_%-]+\Z")
 COMMITTED, NOT_DONE, SUPERSEDED = "committed", "not_done", "superseded"
 CONFIG_MAP = "configmap:"  # what `real` of an entry begins with that is about a text of the API: configmap:<namespace>/<name>#<key>
+LEVEL = "level:"  # and that is about a log level of a running process: level:<component>, level:kubelet/<node>
 
 
 class Step:
@@ -97,6 +98,11 @@ class Entry:
 def in_api(intent):
     """Whether an entry is about a text of the API instead of a file of this node."""
     return intent["real"].startswith(CONFIG_MAP)
+
+
+def is_level(intent):
+    """Whether an entry is about the log level of a running process, which lies in no file and cannot be read."""
+    return intent["real"].startswith(LEVEL)
 
 
 def end_record(name, result, by, reason=None, sha256=None):

@@ -105,14 +105,8 @@ def _check(run_id, seconds):
         raise ChangeError("nothing was changed: a lock lasts between 0 and %d seconds, not %r" % (MAX_SECONDS, seconds))
 
 
-def _clock():
-    """This node's boot id, and the seconds since that boot, suspended time included."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot, open("/proc/uptime", encoding="ascii") as up:
-        return boot.read().strip(), float(up.read().split()[0])
-
-
 def _load(folder, root):
-    boot_id, uptime = _clock()
+    boot_id, uptime = durable.clock()
     try:
         lock = durable.load(NAME, folder)
         if not (RUN_ID.match(lock["run_id"]) and isinstance(lock["controller"], dict)):
@@ -129,7 +123,7 @@ def _load(folder, root):
 
 
 def _put(run_id, controller, seconds, folder, root):
-    boot_id, uptime = _clock()
+    boot_id, uptime = durable.clock()
     lock = {"schema": SCHEMA, "run_id": run_id, "controller": controller, "boot_id": boot_id, "granted_uptime": uptime,
             "seconds": seconds, "granted_at": durable.now()}
     with durable.told("the lock %s was not written" % os.path.join(root, NAME)):

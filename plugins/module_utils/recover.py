@@ -36,7 +36,7 @@ def _told(item, root):
     if intent is None:
         return item
     try:
-        item["sha256"] = present(intent, root)
+        item["sha256"] = present(intent, root, item["run_id"], item["entry"])
         item["state"] = _state(intent, item["sha256"])
     except (OSError, ChangeError) as error:
         item["error"] = durable.one_line(error)
@@ -46,12 +46,15 @@ def _told(item, root):
     return item
 
 
-def present(intent, root):
+def present(intent, root, run_id=None, entry=None):
     """The sha256 of what is there now, None when nothing is; ChangeError when it cannot be told, as by an API that is away."""
     if journal.in_api(intent):
         # few nodes have such an entry, and the door to the API costs each the time to compile it
         from ansible_collections.kubemend.remediation.plugins.module_utils import config_map
         return config_map.present(intent)
+    if journal.is_level(intent):
+        from ansible_collections.kubemend.remediation.plugins.module_utils import level
+        return level.present(run_id, entry, intent, root)
     place = target.Place(intent["real"], root)
     try:
         folder = place.opened()
@@ -75,7 +78,7 @@ def recover(item, step):
 def recover_all(step):
     """End every interrupted change and remove what killed processes left in our own folder.
 
-    What only the API could tell stays open while it is away: result None, and `error` says why.
+    What only the API or a process could tell stays open while it is away: result None, and `error` says why.
     """
     with step.exclusive() as root_fd:
         results = [_recover_or_tell(item, step) for item in journal.open_entries(step.root)]
@@ -90,7 +93,7 @@ def _recover_or_tell(item, step):
         return _recover(item["run_id"], item["entry"], step)
     except ChangeError as error:
         intent = item["intent"]
-        if intent is None or not journal.in_api(intent):
+        if intent is None or not (journal.in_api(intent) or journal.is_level(intent)):
             raise
         return {"run_id": item["run_id"], "entry": item["entry"], "path": intent["path"], "result": None, "sha256": None, "error": str(error)}
 
@@ -105,16 +108,27 @@ def _recover(run_id, name, step):
     if end:
         return dict(answer, result=end["result"], sha256=end["sha256_present"])
     with durable.told("the interrupted change of %s (entry %s of run %s) was not ended" % (intent["path"], name, run_id)):
-        if not step.check and not journal.in_api(intent):
-            _remove_temporary(intent)
-        sha256 = present(intent, step.root)
-        result = STATES[_state(intent, sha256)]
+        if journal.is_level(intent):
+            sha256, result = _level_back(intent, step)
+        else:
+            if not step.check and not journal.in_api(intent):
+                _remove_temporary(intent)
+            sha256 = present(intent, step.root)
+            result = STATES[_state(intent, sha256)]
         if not step.check:
             with journal.opened(step.root, run_id) as fd:
                 entry = journal.Entry(os.dup(fd), name, run_id)
                 with entry:
                     entry.end(result, step.run_id, "ended after an interruption", sha256)
     return dict(answer, result=result, sha256=sha256)
+
+
+def _level_back(intent, step):
+    """A level cannot be read back: it is set to what it was, which harms nobody, and so it was not done."""
+    from ansible_collections.kubemend.remediation.plugins.module_utils import level
+    if not step.check:
+        level.undo_open(intent)
+    return intent["sha256_before"], journal.NOT_DONE
 
 
 def _remove_temporary(intent):

@@ -13,9 +13,10 @@ __metaclass__ = type
 
 import os
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import change, config_map, durable, journal, recover
+from ansible_collections.kubemend.remediation.plugins.module_utils import change, config_map, durable, journal, level, recover
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
+INTERRUPTED = "its change was interrupted; let kubemend finish or undo it first (KM902)"
 RESTORE, ALREADY, CONFLICT, KEPT, OPEN = "restore", "already", "conflict", "kept", "interrupted"
 
 
@@ -84,7 +85,9 @@ def _restore(run_id, one, step):
     here = step.also(reverts="%s/%s" % (run_id, last["entry"]))
     try:
         former = None if one["sha256_former"] is None else journal.former_bytes(first, step.root)
-        if journal.in_api(intent):
+        if journal.is_level(intent):
+            done = _level(last, step)
+        elif journal.in_api(intent):
             done = config_map.replace(last["intent"], former, here)
         elif former is None:
             done = change.move_out(one["real"], one["sha256_left"], here)
@@ -96,6 +99,13 @@ def _restore(run_id, one, step):
     except ChangeError as error:
         return {"result": "refused", "reason": str(error), "changed": error.changed, "entry": None}
     return {"result": "restored", "changed": done["changed"], "entry": done["entry"]}
+
+
+def _level(item, step):
+    if step.check:
+        return {"changed": True, "entry": None}
+    with step.exclusive() as root_fd, level.Levels(item["intent"].get("via")) as levels:
+        return {"changed": True, "entry": level.put_back(levels, item, step, root_fd)}
 
 
 def _stretches(items):
@@ -120,14 +130,19 @@ def _stretch(items, root):
     first, last = items[0]["intent"], items[-1]["intent"]
     one = {"path": last["path"], "real": last["real"], "entries": [item["entry"] for item in items], "items": items, "state": None,
            "sha256_left": last["sha256_after"], "sha256_former": first["sha256_before"], "sha256_present": None, "reason": None}
+    if journal.is_level(first) and not all(item["end"] for item in items):  # nothing can tell what it is now
+        one.update(state=OPEN, reason=INTERRUPTED)
+        return one
     try:
-        one["sha256_present"] = recover.present(last, root)
+        one["sha256_present"] = recover.present(last, root, items[-1]["run_id"], items[-1]["entry"])
     except (OSError, ChangeError) as error:
         one.update(state=CONFLICT, reason=durable.one_line(error))
         return one
     kept = [item["intent"]["keep"] for item in items if item["intent"]["keep"]]
+    if journal.is_level(first) and first["reverts"]:
+        kept = ["a log level that was put back is raised again by capture_logs only"]
     if not all(item["end"] for item in items):
-        one.update(state=OPEN, reason="its change was interrupted; let kubemend finish or undo it first (KM902)")
+        one.update(state=OPEN, reason=INTERRUPTED)
     elif kept:
         one.update(state=KEPT, reason=kept[-1])
     return one

@@ -80,6 +80,7 @@ class _Stretch:
 
     def __init__(self, one, items, run_id, root):
         self.path = one["path"]
+        self.level = one["real"].startswith(journal.LEVEL)  # no component has to start again for it
         self.state = one["state"]
         steps = []
         for entry in one["entries"]:
@@ -159,7 +160,7 @@ class _Revert:
     def _group(self, group, step):
         """The files of one component."""
         wanted = [one for one in group if one.state == revert.RESTORE]
-        unknown = [one for one in wanted if one.record is None]
+        unknown = [one for one in wanted if one.record is None and not one.level]
         if wanted and self.stopped:
             self._refuse(wanted, self.stopped)
         elif unknown:

@@ -36,6 +36,7 @@ class Host:
     etcd: Mapping[str, Any]
     installer: tuple[str, ...]
     devices: Mapping[str, Any] = field(default_factory=dict)
+    kubelet_started: datetime | None = None
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -94,12 +95,22 @@ def host_of(document: Mapping[str, Any]) -> Host:
     names = {document["host"], document.get("node"), document.get("address"), system.get("hostname")}
     names.update(system.get("addresses") or ())
     installer = control_plane.data(document, "installer").get("paths") or ()
+    kubelet = control_plane.data(document, "kubelet").get("process")
+    kubelet = kubelet if isinstance(kubelet, Mapping) else {}
     return Host(
         document["host"], document.get("node"), document.get("cluster_key"), document.get("status", "ok"),
         document.get("reason") or "", tuple(document.get("groups") or ()),
         frozenset(str(name) for name in names if name) - {"127.0.0.1", "::1"},
         {name: record.get("status", "error") for name, record in document.get("collectors", {}).items()},
-        control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"))
+        control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"),
+        moment(kubelet.get("started_at")))
+
+
+def unjudged(known: Mapping[str, Any], reason: str) -> Host:
+    """The extract of a host whose evidence cannot be judged; known: its document or former extract."""
+    key, node, groups = (known.get("cluster_key") or known.get("key"), known.get("node"), known.get("groups"))
+    return Host(known["host"], node if isinstance(node, str) else None, key if isinstance(key, str) else None, "error", reason,
+                tuple(groups) if isinstance(groups, (list, tuple)) else (), frozenset([known["host"]]), {}, None, {}, ())
 
 
 def assemble(hosts: Iterable[Host], documents: Iterable[Mapping[str, Any]]) -> list[Cluster]:
@@ -289,7 +300,17 @@ def _lock_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
 def timestamp(text: str | None) -> datetime | None:
     """An RFC 3339 time of the API (with or without fractions), or None."""
     try:
-        found = datetime.fromisoformat((text or "").replace("Z", "+00:00"))
+        found = datetime.fromisoformat(str(text or "").replace("Z", "+00:00"))
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
+def moment(seconds: object) -> datetime | None:
+    """A time that a node gives in seconds since 1970, or None."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None

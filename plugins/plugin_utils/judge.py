@@ -15,6 +15,7 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import (
@@ -22,12 +23,15 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
     ClusterRow,
     Finding,
     HostRow,
+    Missing,
     NotJudged,
     Result,
     Verdict,
 )
 
 KEY_DIGITS = 16
+# What evidence of a shape that nobody foresaw raises: it costs that host or that fault, not the judgement of all the others.
+UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def judge(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | None = None, deep: bool = False) -> Result:
@@ -50,16 +54,53 @@ def examine(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | Non
         if document.get("kind") == "cluster":
             api.append(document)
             continue
-        host = clusters.host_of(document)
+        host, outcomes = _of_host(document, judged)
         hosts.append(host)
-        by_host[host.host] = [(fault, outcome) for fault in judged if fault.node
-                              for outcome in fault.node(host, document)]
+        by_host[host.host] = outcomes
     book = _Book()
     book.not_judged.extend(NotJudged(fault.code, None, "tier") for fault in chosen if fault not in judged)
-    found = clusters.assemble(hosts, api)
+    found = assembled(hosts, api)
     for cluster in found:
         book.enter_cluster(cluster, judged, by_host)
     return book.result(found), found
+
+
+def _of_host(document: Mapping[str, Any], judged: list[Fault]) -> tuple[Host, list[tuple[Fault, Outcome]]]:
+    """One host's extract, and what the faults of nodes say of it."""
+    try:
+        host = clusters.host_of(document)
+        return host, _outcomes(judged, host, document)
+    except UNFORESEEN as error:
+        host = clusters.unjudged(document, unforeseen(error))
+        return host, _outcomes(judged, host, {"host": host.host, "collectors": {}})
+
+
+def _outcomes(judged: list[Fault], host: Host, document: Mapping[str, Any]) -> list[tuple[Fault, Outcome]]:
+    return [(fault, outcome) for fault in judged if fault.node for outcome in fault.node(host, document)]
+
+
+def assembled(hosts: list[Host], api: list[Mapping[str, Any]]) -> list[Cluster]:
+    """The clusters of these hosts; whichever evidence keeps them from being put together counts as an error of its host."""
+    try:
+        return clusters.assemble(hosts, api)
+    except UNFORESEEN as error:
+        why = unforeseen(error)
+    hosts = [host if _stands([host], []) else clusters.unjudged(vars(host), why) for host in hosts]
+    return clusters.assemble(hosts, [document if _stands(hosts, [document]) else
+                                     {**document, "status": "error", "reason": why, "collectors": {}} for document in api])
+
+
+def _stands(hosts: list[Host], api: list[Mapping[str, Any]]) -> bool:
+    try:
+        clusters.assemble(hosts, api)
+    except UNFORESEEN:
+        return False
+    return True
+
+
+def unforeseen(error: Exception) -> str:
+    """Why a host's evidence was not judged."""
+    return f"its evidence has a shape that nobody foresaw ({type(error).__name__}: {one_line(error, 200)}); collect it again, or report it"
 
 
 class _Book:
@@ -77,7 +118,7 @@ class _Book:
             for fault, outcome in by_host[host.host]:
                 self._enter(key, fault, outcome)
         for fault in judged:
-            for outcome in fault.cluster(cluster) if fault.cluster else ():
+            for outcome in _of_cluster(fault, cluster):
                 self._enter(key, fault, outcome)
         self._link(key)
 
@@ -116,6 +157,14 @@ class _Book:
                          key=lambda item: (item.cluster or "", item.code))),
             tuple(sorted(self.findings, key=lambda item: (SEVERITIES.index(item.severity), item.code,
                                                           item.cluster or "", item.host or "", item.component or ""))))
+
+
+def _of_cluster(fault: Fault, cluster: Cluster) -> list[Outcome]:
+    try:
+        return list(fault.cluster(cluster)) if fault.cluster else []
+    except UNFORESEEN as error:
+        where = cluster.api_host or next((host.host for host in cluster.hosts), "cluster API")
+        return [Outcome((), (Missing(where, "judging", "error"),), note=unforeseen(error))]
 
 
 def _short(key: str | None) -> str | None:

@@ -253,6 +253,12 @@ def recover(scene: Scene) -> Step | None:
                  diff="finish or undo what the journal left open\n", limit=600)
 
 
+def restore_levels(scene: Scene) -> Step | None:
+    """KM903: the node from which levels were raised puts them back; nothing restarts."""
+    return _step(scene, "restore_levels", "log levels that a capture raised", None, 1,
+                 diff="put back the log levels that captures raised from here\n", limit=150)
+
+
 def clean_up(scene: Scene) -> Step | None:
     """KM320, where kubemend_cleanup_rejected asks for it: the node's rejected pods, as far as no Job would get another try."""
     if CLEAN_UP not in scene.consent.wishes:
@@ -274,7 +280,7 @@ def probe(of: cluster.Cluster) -> Step:
 
 
 REMEDIES = {
-    "KM902": recover,
+    "KM902": recover, "KM903": restore_levels,
     "KM101": edit_manifest, "KM102": restart, "KM103": edit_manifest, "KM104": edit_config, "KM105": edit_manifest,
     "KM109": move_out, "KM110": kubeadm_config, "KM320": clean_up,
 }

@@ -28,7 +28,7 @@ REFUSALS = (
     "body_logging", "reset_without_drain", "force_reset", "revert_runtime", "drain_bare_pods", "drain_local_storage",
     "keep_cordon", "scheduler_pause",
 )
-COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "kube-proxy")
+COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
 
 _TRUE = frozenset(("true", "yes", "on", "1", "y", "t"))
 _FALSE = frozenset(("false", "no", "off", "0", "n", "f"))
@@ -167,6 +167,15 @@ def _lock_of(value: Any) -> str:
     return text
 
 
+def _expression(value: Any) -> str:
+    text = _text(value)
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise _Bad(f"a regular expression of Python ({error})") from None
+    return text
+
+
 def _pattern(value: Any) -> str:
     """A host pattern; a list of names is as good."""
     if isinstance(value, (list, tuple)) and value:
@@ -198,7 +207,7 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_allow": Variable(_some_of(*REFUSALS), ()),
     "kubemend_fail_on": Variable(_one_of(*FAIL_ON), "never"),
     "kubemend_faults": Variable(_faults, None),
-    "kubemend_pod": Variable(_pod, None, later="this version has no diagnosis of a single pod"),
+    "kubemend_pod": Variable(_pod, None),
     "kubemend_deep": Variable(_boolean, False),
     "kubemend_timeout": Variable(_number(1, 3600), 30, run_wide=False),
     "kubemend_evidence": Variable(_paths, ()),
@@ -214,11 +223,11 @@ VARIABLES: dict[str, Variable] = {
         _some_of(*COMPONENTS, empty=False), ("kubelet", "kube-scheduler", "kube-controller-manager")),
     "kubemend_capture_level": Variable(_number(0, 10), 4),
     "kubemend_capture_seconds": Variable(_number(1, 86400), 60),
-    "kubemend_capture_match": Variable(_text, None),
+    "kubemend_capture_match": Variable(_expression, None),
     "kubemend_probe": Variable(_boolean, False),
     "kubemend_cleanup_rejected": Variable(_boolean, False),
     "kubemend_patch_workloads": Variable(_boolean, False, later=_REPAIR),
-    "kubemend_capture": Variable(_boolean, False, later="this version captures no logs"),
+    "kubemend_capture": Variable(_boolean, False, later="capture with the playbook capture_logs"),
     "kubemend_expect_pinning": Variable(_text, None, later="this version does not judge CPU pinning"),
 }
 

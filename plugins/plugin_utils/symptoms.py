@@ -20,7 +20,7 @@ class Symptom:
     @property
     def codes(self) -> frozenset[str]:
         """Every code that the symptom's playbook judges: a host that did not answer belongs to each."""
-        return frozenset(self.causes + self.signs + ("KM901", "KM902"))
+        return frozenset(self.causes + self.signs + ("KM901", "KM902", "KM903"))
 
 
 SYMPTOMS = {
@@ -37,7 +37,7 @@ SYMPTOMS = {
             name="admission_errors",
             title="Pods are rejected by the kubelet",
             causes=("KM101", "KM102", "KM103", "KM104", "KM105", "KM106", "KM111", "KM112", "KM205", "KM321", "KM322", "KM323", "KM324",
-                    "KM325", "KM326", "KM327", "KM329", "KM330", "KM331"),
+                    "KM325", "KM326", "KM327", "KM328", "KM329", "KM330", "KM331"),
             signs=("KM320", "KM113"),
         ),
     )

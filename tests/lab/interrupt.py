@@ -37,7 +37,8 @@ sys.exit(1)
 class Controller:
     """One ansible-playbook with every process that it makes, as if it were a machine of its own."""
 
-    def __init__(self, cluster, folder: Path, *arguments: str, at: str | None = None, env: dict[str, str] | None = None):
+    def __init__(self, cluster, folder: Path, *arguments: str, at: str | None = None, env: dict[str, str] | None = None,
+                 name: str = "remediate"):
         folder.mkdir()
         self.folder, self.report, self._held, self._id = folder, folder / "report", folder / "held", secrets.token_hex(8)
         environment = {MARK: self._id, "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder / "cp"), **(env or {})}
@@ -45,7 +46,7 @@ class Controller:
             environment.update(ANSIBLE_CALLBACK_PLUGINS=str(CALLBACKS), ANSIBLE_CALLBACKS_ENABLED="hold", LAB_HOLD_AT=at,
                                LAB_HOLD_FILE=str(self._held))
         with open(folder / "output", "w", encoding="utf-8") as output:
-            self._process = playbook.start("remediate", cluster.inventory, *arguments, report=str(self.report), env=environment, output=output)
+            self._process = playbook.start(name, cluster.inventory, *arguments, report=str(self.report), env=environment, output=output)
 
     @property
     def output(self) -> str:
@@ -94,10 +95,11 @@ def wait_written(cluster, node: str, path: str, text: str) -> dict:
 
 
 def left_over(cluster) -> list[str]:
-    """What no run may leave on masters: dotfiles beside manifests, changes without an end, steps without a proof, somebody's lock."""
+    """What no run may leave on masters: dotfiles, changes without an end, steps without a proof, services of a capture, somebody's lock."""
     found = []
     for node in cluster.of_role("master"):
-        said = cluster.exec(node, "cd /var/lib/kubemend/journal 2>/dev/null && for i in */[0-9]*.json; do case $i in *.end.json) ;; "
+        said = cluster.exec(node, "ls -d /etc/systemd/system/kubemend-* /var/lib/kubemend/levels 2>/dev/null; "
+                                  "cd /var/lib/kubemend/journal 2>/dev/null && for i in */[0-9]*.json; do case $i in *.end.json) ;; "
                                   "*) test ! -e $i || test -e ${i%.json}.end.json || echo open $i;; esac; done; "
                                   "grep -l '\"state\": *\"awaited\"' /var/lib/kubemend/journal/*/proof-*.json 2>/dev/null; "
                                   "find /etc/kubernetes/manifests /var/lib/kubemend -name '.*' -not -name . ; ls /var/lib/kubemend/lock 2>/dev/null; true")

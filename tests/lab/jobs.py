@@ -64,6 +64,12 @@ def wait_for_surplus(cluster, namespace: str, per_round: int = 4, rounds: int = 
     raise AssertionError(f"no two of {len(seen)} Jobs got a second pod: {seen}")
 
 
+def running(cluster, namespace: str) -> list:
+    """Names of the pods that run."""
+    items = json.loads(cluster.kubectl("-n", namespace, "get", "pods", "-o", "json").stdout)["items"]
+    return [item["metadata"]["name"] for item in items if item["status"].get("phase") == "Running"]
+
+
 def remove(cluster, namespace: str, timeout: float = 120) -> None:
     cluster.kubectl("delete", "namespace", namespace, "--ignore-not-found", "--wait=false", timeout=60)
     cluster.wait(lambda: cluster.kubectl("get", "namespace", namespace, check=False).returncode == 1, timeout,

@@ -16,7 +16,7 @@ from tests.lab import host
 K8S = "v1.18.4"
 
 
-@pytest.mark.parametrize("role", ["leader_election"])
+@pytest.mark.parametrize("role", ["leader_election", "log_capture"])
 def test_molecule(role, tmp_path):
     reason = host.unavailable_reason()
     if reason and not machine.in_ci():

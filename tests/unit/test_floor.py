@@ -91,7 +91,7 @@ def test_same_results(python: tuple[int, ...], version: str) -> None:
 @pytest.mark.parametrize("python", ENDS, ids=lambda version: "python%d.%d" % version)
 def test_the_program_itself(python: tuple[int, ...]) -> None:
     """As the action sends it, against this machine: whatever runs here, every collector ends and says how."""
-    document = _run(PYTHONS[python], node_program.build(ENTRY, SHIP, {"timeout": 20}, "MARK"), "MARK")
+    document = _run(PYTHONS[python], node_program.build(ENTRY, SHIP, {"timeout": 20, "deep": True}, "MARK"), "MARK")
     assert isinstance(document, dict) and document["python"].startswith("%d.%d." % python)
     assert {one["status"] for one in document["collectors"].values()} <= {"ok", "absent", "denied", "error"}
     assert document["collectors"]["system"]["status"] == "ok"

@@ -146,8 +146,9 @@ def test_every_play_pins_its_strategy_and_gathers_nothing(path):
         for task in flattened(play["tasks"], path.parent):
             once = task.get("run_once", False) or "ansible.builtin.meta" in task
             lists = (task.get("kubemend.remediation.revert_run") or {}).get("state") == "listed"
-            assert once or lists or "kubemend.remediation.node_evidence_info" in task, "a per-host task beside the collectors"
-            asks_a_node = any(name.endswith(("_evidence_info", ".apply_step", ".cluster_lock", ".revert_run")) for name in task)
+            reads = any(name.endswith((".node_evidence_info", ".pod_logs_info")) for name in task)
+            assert once or lists or reads, "a per-host task beside the collectors"
+            asks_a_node = any(name.endswith(("_evidence_info", ".pod_logs_info", ".apply_step", ".cluster_lock", ".revert_run", ".log_level")) for name in task)
             assert ("become" in task) == asks_a_node
 
 
@@ -167,10 +168,14 @@ def test_a_role_is_the_flow_of_the_playbooks_with_its_faults_and_risk_fixed(role
     tasks = yaml.safe_load((role / "tasks" / "main.yml").read_text(encoding="utf-8"))
     first, *rest = tasks
     fixed = first["kubemend.remediation.run_journal"]
-    assert first["run_once"] and fixed["mode"] == "repair" and fixed["max_risk"] in (1, 2, 3)
-    assert set(fixed["faults"]) <= set(judge.CATALOGUE)
+    assert first["run_once"]
+    if role.name == "log_capture":
+        assert fixed == {"mode": "capture"}
+    else:
+        assert fixed["mode"] == "repair" and fixed["max_risk"] in (1, 2, 3)
+        assert set(fixed["faults"]) <= set(judge.CATALOGUE)
     assert [task.get("ansible.builtin.import_tasks") or task["ansible.builtin.include_tasks"] for task in rest] == [
-        f"../../../playbooks/tasks/{name}.yml" for name in ("audit", "repair")]
+        f"../../../playbooks/tasks/{name}.yml" for name in (("capture",) if role.name == "log_capture" else ("audit", "repair"))]
     options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
     for name, option in options.items():
         assert not settings.VARIABLES[name].later
@@ -208,3 +213,26 @@ def test_revert_of_an_unknown_run(operator, name, sentence):
     done = operator.run("revert", "-e", f"kubemend_run_id={name}")
     assert done.rc == 2, done.output
     assert sentence in done.words and "Restore the former bytes" not in done.stdout
+
+
+@pytest.mark.parametrize("args, sentence", [
+    (("-e", "kubemend_capture_level=99"), "a whole number from 0 to 10."),
+    (("-e", "kubemend_capture_components=kubelet,kube-proxy"), "a list of kubelet, kube-scheduler, kube-controller-manager, kube-apiserver"),
+    (("-e", "kubemend_capture_level=8"), "consent with -e kubemend_allow=body_logging."),
+    (("-e", "kubemend_capture_level=7"), "above 6 kubelet may log the bodies of requests"),
+    (("-e", "kubemend_capture_match=(a"), "kubemend_capture_match is '(a'"),
+    (("-e", "kubemend_pod=a/b/c"), "namespace/name or the UID of a pod"),
+])
+def test_a_capture_of_bad_input_touches_no_host(operator, args, sentence):
+    done = operator.run("capture_logs", *args)
+    assert done.rc == 2, done.output
+    assert sentence in done.words and "Collect evidence" not in done.stdout
+
+
+@pytest.mark.parametrize("args", [(), ("--check",), ("-e", "kubemend_capture_level=8", "-e", "kubemend_allow=body_logging", "--limit", "w1")])
+def test_a_capture_of_hosts_that_do_not_answer_raises_nothing(operator, args):
+    done = operator.run("capture_logs", *args)
+    assert done.rc == 2, done.output
+    assert "No host gave evidence, so that nothing is captured (" in done.words and "w1: " in done.words
+    for name in ("Lock the cluster", "Raise the levels", "Put the levels back", "Traceback"):
+        assert name not in done.output

@@ -13,15 +13,17 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect impor
 
 ROOT = "/var/lib/kubemend"
 MAX_RUNS = 50
+PATIENCE = 60  # seconds that a level may stay raised after its time, until what puts it back has done so
 OF_INTENT = ("step", "what", "why", "at", "path", "real", "sha256_before", "sha256_after")
 
 
 def collect(context):
-    """{pending, unproven, down, runs, lock, temp_files, busy}; the bytes that the journal keeps stay where they are.
+    """{pending, unproven, down, runs, lock, temp_files, busy, levels}; the bytes that the journal keeps stay where they are.
 
     pending: {run_id, entry, state: before|after|neither|unknown, sha256, temp, error} and the intent's OF_INTENT.
     unproven: steps that changed something and whose proof never came: {run_id, step, component, path, running}.
     down: components that do not run, and whose newest step failed: {run_id, step, component, path, reason}.
+    levels: log levels that were raised from here and not put back: {run_id, entry, path, real, level, former, at, overdue}.
     busy: somebody changes this node at this moment, so that what is pending may be under way.
     """
     if not os.path.isdir(ROOT):
@@ -40,12 +42,30 @@ def collect(context):
     down = [dict((name, one.get(name)) for name in ("run_id", "step", "component", "path", "reason"))
             for component, one in sorted(proof.failures(ROOT).items()) if not procfs.any_of((component,), context.processes)]
     return {"pending": pending, "unproven": unproven, "down": down, "runs": runs[-MAX_RUNS:], "lock": _lock(durable.ChangeError),
-            "busy": busy or durable.busy(ROOT), "temp_files": sorted(path for folder in folders for path in _temp_files(folder))}
+            "busy": busy or durable.busy(ROOT), "levels": _levels(durable.clock()) if _ever_raised(runs) else [],
+            "temp_files": sorted(path for folder in folders for path in _temp_files(folder))}
 
 
 def _pending(item):
     intent = item.pop("intent") or {}
     return dict(item, **dict((key, intent.get(key)) for key in OF_INTENT))
+
+
+def _ever_raised(runs):
+    return any(path.startswith("log level of ") for run in runs for path in run["paths"])
+
+
+def _levels(clock):
+    """overdue: its time was over a minute ago, or the node was started again since."""
+    from ansible_collections.kubemend.remediation.plugins.module_utils import level
+    found = []
+    for item in level.raised(ROOT):
+        intent = item["intent"]
+        boot_id, uptime = intent["clock"]
+        left = uptime + intent["seconds"] - clock[1] if boot_id == clock[0] else PATIENCE - clock[1]
+        found.append(dict([(name, intent[name]) for name in ("path", "real", "level", "former", "at")],
+                          run_id=item["run_id"], entry=item["entry"], overdue=left < -PATIENCE))
+    return found
 
 
 def _lock(unreadable):

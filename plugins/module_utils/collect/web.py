@@ -55,9 +55,10 @@ class Connection:
             raise HttpError("timed out")
         return left
 
-    def request(self, path, body=None, keep=None):
+    def request(self, path, body=None, keep=None, method=None):
         """(status, body). With `keep` only the lines that begin with one of these prefixes are held."""
-        head = "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: kubemend\r\nAccept: */*\r\n" % ("GET" if body is None else "POST", path, self.host)
+        method = method or ("GET" if body is None else "POST")
+        head = "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: kubemend\r\nAccept: */*\r\n" % (method, path, self.host)
         if body is not None:
             head += "Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
         try:

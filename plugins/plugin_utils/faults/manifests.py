@@ -157,3 +157,21 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     under_way = (Missing(host.host, "journal", "busy"),) if busy or working else ()
     note = f"step {working[0].get('step')} of run {working[0].get('run_id')} is at work there" if working else ""
     yield Outcome(tuple(hits[:1]), under_way, host.statuses.get("journal") == "ok", host=host.host, note=note)
+
+
+def left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM903: a log level that a capture raised from this host is still raised although its time is over."""
+    if host.status != "ok" or host.statuses.get("journal") not in ("ok", "absent"):
+        asked = host.status != "ok" or "journal" in host.statuses
+        yield Outcome((), host.missing("journal") if asked else (), asked, host=host.host)
+        return
+    known = control_plane.data(document, "journal").get("levels")
+    if known is None and host.statuses["journal"] == "ok":  # evidence of before levels were journalled
+        yield Outcome((), (Missing(host.host, "journal", "not_asked"),), host=host.host)
+        return
+    found = [one for one in known or () if one.get("overdue")]
+    hits = tuple(Hit(
+        f"the {one.get('path')} is still {one.get('level')} instead of {one.get('former')} since run {one.get('run_id')}",
+        (Proof("file", host.host, path=f"/var/lib/kubemend/journal/{one.get('run_id')}/{one.get('entry')}.json", text=f"raised at {one.get('at')}"),),
+        f"put it back: kubemend.remediation.revert -e kubemend_run_id={one.get('run_id')}", host.host, host.node) for one in found)
+    yield Outcome(hits, (), host.statuses.get("journal") == "ok", host=host.host)

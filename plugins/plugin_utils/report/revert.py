@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.text import escape
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import escape
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reverting import RESULTS, File, Listing, Report, verdict
 
-WOULD = {"restore": "can be restored", "already": "holds its former bytes already", "conflict": "cannot be restored",
+WOULD = {"restore": "can be restored", "already": "is as it was before", "conflict": "cannot be restored",
          "kept": "is never put back", "interrupted": "cannot be restored yet"}
-BECAME = {"restored": "restored", "already": "held its former bytes already", "refused": "refused", "kept": "kept as it is"}
+BECAME = {"restored": "restored", "already": "was as before already", "refused": "refused", "kept": "kept as it is"}
 COMMAND = "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id="
 
 

@@ -194,6 +194,18 @@ def test_a_repairing_run_always_asks_for_what_a_former_one_left_open(operator):
         assert json.loads(path.read_text())["settings"]["faults"] == faults
 
 
+@pytest.mark.parametrize(("symptom", "args", "pod"), [
+    (None, (), None), ("duplicate_pods", (), None), ("admission_errors", (), "rejected"),
+    ("admission_errors", ("-e", "kubemend_pod=n/a"), "n/a"), (None, ("-e", "kubemend_pod=n/a"), "n/a")])
+def test_which_pod_the_collector_is_to_look_at(operator, symptom, args, pod):
+    said = f"kubemend.remediation.run_journal:\n        symptom: {symptom}" if symptom else "kubemend.remediation.run_journal:"
+    operator.write("play.yml", PLAY.replace("kubemend.remediation.run_journal:", said))
+    path = operator.folder / "result.json"
+    operator.run(str(operator.folder / "play.yml"), *args, env={"RESULT": str(path)})
+    settings = json.loads(path.read_text())["settings"]
+    assert settings["pod"] == pod and not settings["notices"]
+
+
 def test_a_folder_that_another_run_uses_is_left_alone(journal, operator):
     from ansible_collections.kubemend.remediation.plugins.plugin_utils import locking
 

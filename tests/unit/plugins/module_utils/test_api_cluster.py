@@ -109,6 +109,15 @@ def test_every_collector_answers(ask, version, process):
     json.dumps(document)
 
 
+@pytest.mark.parametrize(("asked", "status", "name"), [(None, None, None), ("rejected", "ok", None), ("n/nobody", "absent", None), ("nonsense", "error", None)])
+@pytest.mark.parametrize("collectors", [None, ["pod"]])
+def test_one_pod_is_looked_at_when_it_is_asked_for(ask, asked, status, name, collectors):
+    found = ask(pod=asked, collectors=collectors)["collectors"]
+    assert (found.get("pod") or {}).get("status") == status and (asked is None) is ("pod" not in found)
+    if status == "ok":
+        assert found["pod"]["data"]["name"] is name
+
+
 @pytest.mark.parametrize(("version", "kinds"), [("v1.18.4", {"Lease", "Endpoints"}), ("v1.36.3", {"Lease"})])
 def test_locks_are_read_through_every_api_server(ask, version, kinds):
     servers = ask(version)["collectors"]["locks"]["data"]["servers"]
@@ -175,7 +184,7 @@ def test_no_lease_api_before_its_time(ask):
 def test_an_api_that_is_down_leaves_a_document_that_says_why(ask):
     document = ask(facts={"broken": {URL: "dial tcp 10.0.0.9:6443: connect: connection refused"}})
     assert document["status"] == "error" and "connection refused" in document["reason"]
-    assert set(statuses(document)) == set(cluster.COLLECTORS) and set(statuses(document).values()) == {"error"}
+    assert set(statuses(document)) == set(cluster.COLLECTORS) - {"pod"} and set(statuses(document).values()) == {"error"}
     assert document["ca"] == {"pem": CA}
 
 

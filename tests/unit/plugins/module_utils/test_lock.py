@@ -31,7 +31,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(lock, "_clock", made)
+    monkeypatch.setattr(durable, "clock", made)
     return made
 
 
@@ -45,7 +45,7 @@ def test_nobody_holds_a_new_node(root: str) -> None:
 
 
 def test_the_real_clock_goes(root: str) -> None:
-    boot, uptime = lock._clock()
+    boot, uptime = durable.clock()
     assert len(boot) == 36 and uptime > 0
     assert 59 < lock.acquire(RUN, US, 60, root=root)["remaining"] <= 60
     assert lock.read(root)["remaining"] <= 60

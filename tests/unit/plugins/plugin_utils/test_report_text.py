@@ -19,7 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
     Result,
     Verdict,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import text
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import page, text
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom
 
 KEY = "0123456789abcdef"
@@ -211,7 +211,7 @@ def test_proofs_of_every_kind():
     ("\u2028", r"\u2028"), ("\ud800", r"\ud800"), ("\U000e0041", r"\U000e0041"), ("\x7f", r"\x7f"),
 ])
 def test_escape(raw, shown):
-    assert text.escape(raw) == shown
+    assert page.escape(raw) == shown
 
 
 def test_no_field_reaches_the_page_raw():

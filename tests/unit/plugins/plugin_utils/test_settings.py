@@ -36,7 +36,8 @@ def test_defaults_are_those_of_the_interface():
     ("report_formats", "json", ("json",)), ("report_formats", "[terminal]", ("terminal",)),
     ("hosts", ["m1", "m2"], "m1:m2"), ("hosts", "m*:!m2", "m*:!m2"), ("fail_on", "critical", "critical"),
     ("pod", "default/job-1", "default/job-1"), ("pod", "0b4f3c1e-8a3b-4d7e-9d62-0c5a4e1f2a3b", "0b4f3c1e-8a3b-4d7e-9d62-0c5a4e1f2a3b"),
-    ("run_id", "last", "last"), ("run_id", "20261121T090000Z-1a2b3c", "20261121T090000Z-1a2b3c"),
+    ("capture_components", "kubelet,kube-scheduler", ("kubelet", "kube-scheduler")), ("capture_level", "6", 6), ("capture_seconds", "60", 60),
+    ("capture_match", "a(b|c)+", "a(b|c)+"), ("run_id", "last", "last"), ("run_id", "20261121T090000Z-1a2b3c", "20261121T090000Z-1a2b3c"),
     ("kubeconfig", None, None),
 ])
 def test_values_as_yaml_and_as_text(name, given, expected):
@@ -58,6 +59,11 @@ def test_values_as_yaml_and_as_text(name, given, expected):
     ("report_dir", "", "a text of one line that is not empty"), ("report_dir", "a\nb", "a text of one line"),
     ("report_dir", ["a"], "a text"), ("kubectl", True, "a text"), ("hosts", [], "a text"),
     ("pod", "just-a-name", "namespace/name or the UID"), ("run_id", "yesterday", "a run id such as"),
+    ("capture_components", "kube-proxy", "a list of kubelet, kube-scheduler, kube-controller-manager, kube-apiserver"),
+    ("capture_components", "", "a list of kubelet, kube-scheduler"), ("capture_level", 11, "a whole number from 0 to 10"),
+    ("capture_level", -1, "a whole number from 0 to 10"), ("capture_seconds", 0, "a whole number from 1 to 86400"),
+    ("capture_seconds", 86401, "a whole number from 1 to 86400"), ("capture_match", "a(b", "a regular expression of Python (missing )"),
+    ("capture_match", "a{99999999999999999999}", "a regular expression of Python ("), ("capture_match", "", "a text of one line"),
 ])
 def test_a_wrong_value_is_one_sentence_with_name_value_and_what_is_allowed(name, given, allowed):
     with pytest.raises(SettingsError) as caught:
@@ -87,7 +93,7 @@ def test_unknown_codes_name_the_nearest():
 def test_a_wish_that_this_version_cannot_meet_is_one_notice():
     found = check({"kubemend_max_risk": 2, "kubemend_capture": "yes", "kubemend_cleanup_rejected": False})
     assert found.max_risk == 2
-    assert found.notices == ("kubemend_capture='yes' has no effect: this version captures no logs.",)
+    assert found.notices == ("kubemend_capture='yes' has no effect: capture with the playbook capture_logs.",)
 
 
 def test_a_value_is_shown_in_one_short_printable_line():

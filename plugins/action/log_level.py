@@ -1,0 +1,152 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: plans which log levels are raised, raises them, puts them back, and reports the capture."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from ansible import constants
+from ansible.utils.display import Display
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import log_level
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capturing, evidence, locking, node_program
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import capture as report
+
+
+EACH_HOST = 10  # seconds that raising usually takes, at most
+
+
+class ActionModule(NodeAction):
+    """States planned, shown and reported run on the controller alone; the others ask one host."""
+
+    ENTRY = "plugins.module_utils.log_level:run"
+    EXPIRE = "plugins.module_utils.log_level:expire"
+    SHIP = ("plugins.module_utils.collect",)
+    MODULE = "kubemend.remediation.log_level"
+    SPEC = {
+        "state": {"type": "str", "choices": ["planned", "probed", "shown", "raised", "restored", "reported"], "required": True},
+        "report_dir": {"type": "path", "required": True},
+        "run_id": {"type": "str", "required": True},
+        "components": {"type": "list", "elements": "str", "default": ["kubelet", "kube-scheduler", "kube-controller-manager"]},
+        "level": {"type": "int", "default": 4},
+        "seconds": {"type": "int", "default": 60},
+        "pod": {"type": "str"},
+        "notices": {"type": "list", "elements": "str", "default": []},
+        "ttl": {"type": "int", "default": 900},
+        "kubeconfig": {"type": "path"},
+        "kubectl": {"type": "path"},
+        "timeout": {"type": "int", "default": 30},
+    }
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super(NodeAction, self).run(tmp, task_vars)
+        task_vars = task_vars or {}
+        args = self.validate_argument_spec(argument_spec=self.SPEC)[1]
+        host = str(self._task.delegate_to or task_vars["inventory_hostname"])
+        try:
+            if args["state"] == "planned":
+                found = self._plan(args)
+            elif args["state"] == "shown":
+                found = self._show(args)
+            elif args["state"] == "reported":
+                found = self._report(args)
+            else:
+                found = getattr(self, "_" + args["state"])(host, args, task_vars, capturing.read_plan(args["report_dir"]))
+        except capture.CaptureError as error:
+            found = {"failed": True, "exit_reason": "input", "msg": str(error)}
+        except OSError as error:
+            found = {"failed": True, "exit_reason": "input", "msg": f"{error.filename or args['report_dir']} cannot be used: {error.strerror}."}
+        except (ValueError, KeyError, TypeError) as error:
+            found = {"failed": True, "exit_reason": "input", "msg": f"{args['report_dir']} holds no plan of a capture: {evidence.one_line(error)}."}
+        result.update({"changed": False, "state": args["state"], **found})
+        return result
+
+    def _plan(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        folder = args["report_dir"]
+        documents = evidence.stream([f"{folder}/evidence"])
+        made = capture.plan(args["run_id"], documents, tuple(args["components"]), args["level"], args["seconds"], args["pod"])
+        made = replace(made, notes=made.notes + tuple(args["notices"]))
+        capturing.write(folder, capturing.PLAN, capture.dumped(made))
+        return {"hosts": list(made.raising)}
+
+    def _probed(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan) -> dict[str, Any]:
+        params = self._params("probed", args, plan.of(host), args["timeout"] + log_level.budget(len(plan.of(host))))
+        said = capturing.note(args["report_dir"], host, capturing.PROBED, *self._ask(host, params, task_vars))
+        return {"host": host, "offered": sum(state == "offered" for state, _why in said.targets.values())}
+
+    def _show(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """What will be raised, on the terminal; in check mode that is all. Nothing is done where nothing could be raised."""
+        folder = args["report_dir"]
+        plan = capturing.read_plan(folder)
+        offered, refused = capturing.offered(folder, plan)
+        plan = replace(plan, targets=offered, refused=plan.refused + refused, begun=time.time())
+        capturing.write(folder, capturing.PLAN, capture.dumped(plan))
+        if plan.refused and not offered:
+            raise capture.CaptureError(f"No level can be raised: {'; '.join(plan.refused)}. Capture what they log now with "
+                                       f"-e kubemend_capture_level={min(self._present(folder, plan), default=0)}.")
+        self._tell(report.planned(plan, self._task.check_mode))
+        go = not self._task.check_mode
+        return {"go": go, "hosts": list(plan.raising) if go else [], "seconds": plan.seconds, "begun": plan.begun,
+                "needles": list(plan.needles), "logging": {host: list(names) for host, names in plan.logging.items() if names},
+                "lock_seconds": plan.seconds + sum(log_level.budget(len(plan.of(host))) for host in plan.raising)}
+
+    @staticmethod
+    def _present(folder: str, plan: Plan) -> list[int]:
+        return [level for document in evidence.stream([f"{folder}/evidence"]) if document.get("kind") != "cluster"
+                for name, level in capture.look(document).levels.items() if name in plan.components]
+
+    def _raised(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan) -> dict[str, Any]:
+        folder, targets = args["report_dir"], plan.of(host)
+        if self._task.check_mode:
+            return {"skipped": True, "host": host}
+        held, sentence = locking.decide(locking.noted(folder), args["run_id"])
+        if not held:
+            capturing.note(folder, host, capturing.RAISED, "refused", sentence, {})
+            return {"host": host, "failed": True, "exit_reason": "refused", "msg": sentence}
+        program = node_program.build(self.EXPIRE, self.SHIP, {"run_id": args["run_id"]}, node_program.mark())
+        budget = log_level.budget(len(targets))
+        params = self._params("raised", args, targets, budget)
+        # Its clock begins when it has raised its own; the hosts behind it need some time too.
+        behind = len(plan.raising) - 1 - plan.raising.index(host)
+        params.update(program=base64.b64encode(program).decode("ascii"), seconds=plan.seconds + EACH_HOST * behind,
+                      lock={"seconds": args["ttl"] + plan.seconds + budget})
+        said = capturing.note(folder, host, capturing.RAISED, *self._ask(host, params, task_vars))
+        count = sum(state == "raised" for state, _why in said.targets.values())
+        return {"host": host, "changed": count > 0, "raised": count}
+
+    def _restored(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan) -> dict[str, Any]:
+        """Always, also when the raising was never heard of again. What fails is said in the report, and tried again by the host itself."""
+        folder = args["report_dir"]
+        if self._task.check_mode:
+            return {"skipped": True, "host": host}
+        params = self._params("restored", args, plan.of(host), log_level.budget(len(plan.of(host))))
+        said = capturing.note(folder, host, capturing.RESTORED, *self._ask(host, params, task_vars))
+        count = sum(state == "restored" for state, _why in said.targets.values())
+        return {"host": host, "changed": count > 0, "restored": count}
+
+    def _params(self, state: str, args: Mapping[str, Any], targets: tuple[Target, ...], timeout: int) -> dict[str, Any]:
+        return {"state": state, "run_id": args["run_id"], "targets": [asdict(target) for target in targets], "timeout": timeout,
+                "kubeconfig": args["kubeconfig"], "kubectl": args["kubectl"], "report_dir": args["report_dir"],
+                "cluster_uid": next((target.cluster_uid for target in targets if target.cluster_uid), None)}
+
+    def _report(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        folder = args["report_dir"]
+        if self._task.check_mode:
+            return {"exit_reason": "ok"}
+        made = report.make(folder, capturing.read_plan(folder))
+        self._tell(made.text)
+        found: dict[str, Any] = {"exit_reason": made.reason, "report_dir": folder, "lines": made.lines}
+        return {**found, "failed": True, "msg": evidence.one_line(made.sentence, 1000)} if made.sentence else found
+
+    @staticmethod
+    def _tell(text: str) -> None:
+        callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
+        Display().display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])

@@ -1,0 +1,266 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: levels raised from this node for a limited time, and put back by whoever comes first.
+
+Before the first level is raised, a service of our own is on the disk, enabled and started: it sleeps until the time is
+over and puts back what is still raised; after a reboot it does so at once. It holds no credential: it reads what the
+node has. When nothing is raised any more, it removes itself.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import base64
+import contextlib
+import os
+import sys
+import time
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, durable, journal, level, lock, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
+
+UNITS = "/etc/systemd/system"
+WANTS = "multi-user.target.wants"
+FOLDER, ARMED = "levels", ".armed"
+RAISED, REFUSED, UNSURE, RESTORED, FAILED = "raised", "refused", "unsure", "restored", "failed"
+STARTS = 10  # seconds in which the service must have begun its work
+AGAIN = 10  # seconds until what could not be put back is tried again
+EACH = 30  # seconds that one level may take
+UNIT = """# Made by kubemend run {run_id}, removed by itself: it puts the log levels back that the run raised from here.
+[Unit]
+Description=kubemend: puts back the log levels of run {run_id}
+After=network.target
+[Service]
+ExecStart={python} -I -S {program}
+Restart=on-failure
+RestartSec=5
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def budget(count):
+    """Seconds in which so many levels are set or not, whatever happens."""
+    return 30 + EACH * count
+
+
+def run(params):
+    """Of `state` probed, raised or restored; the last two by a process that outlives this one."""
+    if params["state"] == "probed":
+        return {"targets": probed(params)}
+    job = raise_levels if params["state"] == "raised" else restore
+    return apply_step.outlive(job, params) or {
+        "targets": [], "error": "the program ended on the node without an answer (killed, or out of memory); what it raised is put back in time"}
+
+
+def probed(params):
+    """Of each target whether its level can be set while it runs: [{real, state: offered|refused, reason}]. Changes nothing."""
+    found = []
+    with level.Levels(params) as levels:
+        for target in params["targets"]:
+            try:
+                levels.offered(target["real"])
+                found.append({"real": target["real"], "state": "offered", "reason": ""})
+            except ChangeError as error:
+                found.append({"real": target["real"], "state": REFUSED, "reason": files.one_line(error)})
+    return found
+
+
+def raise_levels(params):
+    """{targets: [{real, state, reason}], error}. Never raises."""
+    targets, error = [], None
+    try:
+        step = _step(params, "raise")
+        with step.exclusive():
+            pass
+        lock.renew(step.run_id, params["lock"]["seconds"], step.root)
+        try:
+            _arm(step, params["seconds"] + budget(len(params["targets"])), params["program"])
+            with level.Levels(params) as levels:
+                for target in params["targets"]:
+                    targets.append(_raise_one(levels, step, target, params))
+            _until(step, params["seconds"], complete=True)  # from the last one on
+        finally:
+            if not _left(step):  # also what may have been raised, for its answer was lost
+                _disarm(step.run_id, step.root)
+    except (ChangeError, OSError) as reason:
+        error = files.one_line(reason)
+    except Exception as reason:  # pylint: disable=broad-except
+        error = "it ended in a way that nobody foresaw (%s: %s); what was raised is put back in time" % (type(reason).__name__, files.one_line(reason))
+    return {"targets": targets, "error": error}
+
+
+def _raise_one(levels, step, target, params):
+    answer = {"real": target["real"], "state": RAISED, "reason": ""}
+    try:
+        with step.exclusive() as root_fd:
+            others = [item["run_id"] for item in level.unsettled(step.root) if item["intent"]["real"] == target["real"]]
+            if others:
+                raise level.LevelError("%s was raised by run %s and not put back yet: let that run end, or take it back with "
+                                       "kubemend.remediation.revert -e kubemend_run_id=%s" % (level.named(target["real"]), others[0], others[0]))
+            via = dict((name, params.get(name)) for name in ("kubectl", "kubeconfig", "cluster_uid"))
+            if not os.path.exists(os.path.join(step.root, FOLDER, step.run_id + ".json")):
+                raise level.LevelError("%s was not raised: somebody put everything back meanwhile" % level.named(target["real"]), refused=True)
+            # the service counts from the last one: until then none of them is left behind
+            level.change(levels, step, target, root_fd, params["seconds"] + budget(len(params["targets"])), via)
+    except ChangeError as error:
+        unsure = any(item["intent"]["real"] == target["real"] for item in _left(step))
+        answer.update(state=UNSURE if unsure else REFUSED, reason=files.one_line(error))
+    return answer
+
+
+def restore(params):
+    """{targets: [{real, state: restored|failed, reason}], error}: everything that the run raised from here. Idempotent, never raises."""
+    targets, error = [], None
+    try:
+        targets = _restore(_step(params, "restore"))
+    except (ChangeError, OSError) as reason:
+        error = files.one_line(reason)
+    except Exception as reason:  # pylint: disable=broad-except
+        error = "it ended in a way that nobody foresaw (%s: %s)" % (type(reason).__name__, files.one_line(reason))
+    return {"targets": targets, "error": error}
+
+
+def _restore(step):
+    """Whoever holds the lock: a level that goes back restarts nothing, and nobody's change builds on it."""
+    targets = []
+    for item in _left(step):
+        with durable.exclusive(step.root) as root_fd:
+            if _key(item) not in [_key(one) for one in _left(step)]:
+                continue  # somebody else was faster
+            answer = {"real": item["intent"]["real"], "state": RESTORED, "reason": ""}
+            try:
+                _end(item, step, root_fd)
+            except (ChangeError, OSError) as error:
+                answer.update(state=FAILED, reason=files.one_line(error))
+            targets.append(answer)
+    with durable.exclusive(step.root):  # nobody raises anything between the look and what follows from it
+        if not _left(step):
+            _disarm(step.run_id, step.root)
+    return targets
+
+
+def _left(step):
+    """What of the run is raised, or may be."""
+    return [item for item in level.unsettled(step.root) if item["run_id"] == step.run_id]
+
+
+def _key(item):
+    return item["run_id"], item["entry"]
+
+
+def _end(item, step, root_fd):
+    if item["end"]:
+        with level.Levels(item["intent"].get("via")) as levels:
+            level.put_back(levels, item, step, root_fd)
+        return
+    level.undo_open(item["intent"])
+    with journal.opened(step.root, item["run_id"]) as fd:
+        with journal.Entry(os.dup(fd), item["entry"], item["run_id"]) as entry:
+            entry.end(journal.NOT_DONE, step.run_id, "put back, because nobody knows whether it was raised")
+
+
+def expire(params):
+    """What the service runs: wait until the time is over, unless another boot has begun since; then until all is put back."""
+    step = _step(params, "restore")
+    with contextlib.suppress(OSError):  # whoever raises waits for this; after a reboot nobody does
+        with durable.descriptor(os.open(os.path.join(step.root, FOLDER), durable.FOLDER_FLAGS)) as folder:
+            durable.unlink(step.run_id + ARMED, folder)
+            durable.write_new(step.run_id + ARMED, b"", folder)
+    left, complete = _remaining(step)
+    while left > 0 and (_left(step) or not complete):
+        time.sleep(min(left, AGAIN))
+        left, complete = _remaining(step)
+    while True:
+        with contextlib.suppress(ChangeError, OSError):
+            _restore(step)
+            if not _left(step):
+                lock.release(step.run_id, step.root)  # a controller that still lives changes nothing any more
+                return {}
+        time.sleep(AGAIN)
+
+
+def _boot():
+    """(what names this start of the node, the seconds since the kernel's): a container that is a node has its kernel's boot id, and an init of its own."""
+    boot_id, uptime = durable.clock()
+    return "%s/%s" % (boot_id, proof.ticks(1)), uptime
+
+
+def _remaining(step):
+    """(seconds until the time is over, whether all is raised that will be): none after another start, or where nobody can tell."""
+    boot, uptime = _boot()
+    try:
+        with durable.descriptor(os.open(os.path.join(step.root, FOLDER), durable.FOLDER_FLAGS)) as folder:
+            until = durable.load(step.run_id + ".json", folder)
+        return until["uptime"] - uptime if until["boot"] == boot else 0, until["complete"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0, True
+
+
+def _step(params, name):
+    return journal.Step(params["run_id"], name, "log levels for a capture", "asked for", params.get("root") or ROOT, must_hold=bool(params.get("lock")))
+
+
+def _unit(run_id):
+    return "kubemend-levels-%s.service" % run_id
+
+
+def _arm(step, seconds, program):
+    """The service, on the disk for good and running, before anything is raised."""
+    path = os.path.join(step.root, FOLDER, step.run_id + ".py")
+    with durable.told("no level was raised, because what puts it back cannot be written"):
+        with step.exclusive() as root_fd, durable.descriptor(durable.private_folder(FOLDER, root_fd)) as folder:
+            durable.write_new(os.path.basename(path), base64.b64decode(program), folder)
+        _until(step, seconds)
+        with step.exclusive(), durable.told("no level was raised, because the service that puts it back cannot be written to %s" % UNITS):
+            _write_unit(step.run_id, UNIT.format(run_id=step.run_id, python=sys.executable, program=path))
+    unit = _unit(step.run_id)
+    try:
+        with contextlib.suppress(command.Silent):  # it says something only where it fails
+            command.run(["systemctl", "start", unit])
+        end = time.monotonic() + STARTS
+        while not os.path.exists(path[:-len(".py")] + ARMED):  # that systemd forked something proves nothing
+            if time.monotonic() >= end:
+                raise command.CommandError("it did not begin within %d s: see journalctl -u %s" % (STARTS, unit))
+            time.sleep(0.05)
+    except command.CommandError as error:
+        _disarm(step.run_id, step.root)
+        raise ChangeError("no level was raised, because the service %s that puts it back does not start (%s)" % (unit, files.one_line(error)))
+
+
+def _until(step, seconds, complete=False):
+    """When the service puts everything back, by this node's own clock."""
+    boot, uptime = _boot()
+    with step.exclusive() as root_fd, durable.descriptor(durable.private_folder(FOLDER, root_fd)) as folder:
+        durable.put(step.run_id + ".json", {"boot": boot, "uptime": uptime + seconds, "complete": complete}, folder)
+
+
+def _write_unit(run_id, text):
+    """No daemon-reload: systemd reads a unit that it has never seen when it is started, and the link when it boots."""
+    path = os.path.join(UNITS, _unit(run_id))
+    with open(path, "w", encoding="ascii") as handle:
+        handle.write(text)
+        handle.flush()
+        os.fsync(handle.fileno())
+    wants = os.path.join(UNITS, WANTS)
+    os.makedirs(wants, exist_ok=True)
+    os.symlink(path, os.path.join(wants, _unit(run_id)))
+    durable.sync_folder(wants)
+    durable.sync_folder(UNITS)
+
+
+def _disarm(run_id, root):
+    """Nothing is left to be put back: neither is the service. From within itself it only removes its files."""
+    unit = _unit(run_id)
+    for path in (os.path.join(UNITS, WANTS, unit), os.path.join(UNITS, unit), os.path.join(root, FOLDER, run_id + ".py"),
+                 os.path.join(root, FOLDER, run_id + ".json"), os.path.join(root, FOLDER, run_id + ARMED)):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.join(root, FOLDER))
+    if unit not in (files.text("/proc/self/cgroup") or ""):
+        with contextlib.suppress(command.CommandError):
+            command.run(["systemctl", "stop", "--no-block", unit])

@@ -1,0 +1,164 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: a capture in plain text: what is raised, what became of it, and where the lines lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from json import dumps
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod import REJECTED
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capturing, evidence, locking, log_merge, timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capturing import Became
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Result
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import Page, escape, plain
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.timeline import render as render_timeline
+
+LINES, TIMELINE, WIDTH = "lines.txt", "timeline.txt", 120
+REVERT = "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id="
+
+
+@dataclass(frozen=True)
+class Made:
+    """The report, why the run fails (an exit reason and one sentence, or ok and none), and how many lines were captured."""
+
+    text: str
+    reason: str
+    sentence: str
+    lines: int
+
+
+def planned(plan: Plan, check: bool) -> str:
+    """What will be raised, before it is."""
+    lines = [f"{'Check mode, nothing is changed. Would raise' if check else 'Raising'} for {plan.seconds} s, without a restart:"] if plan.targets else [
+        "No level has to be raised; what is logged now is captured."]
+    for target in plan.targets:
+        through = f" (asked through {target.host})" if target.host != target.on else ""
+        lines.append(f"  {target.on} {target.component}: {target.former} -> {target.level}{through}")
+    lines += [f"  {note}" for note in plan.refused + plan.notes]
+    return "\n".join(escape(line) for line in lines) + "\n"
+
+
+def make(folder: str, plan: Plan) -> Made:
+    """Merge what was captured, write lines.txt and report.txt, and say what became of it."""
+    documents = list(log_merge.load(capturing.place(folder) / "logs"))
+    merged = log_merge.merge(documents)
+    _private(capturing.place(folder) / LINES, log_merge.render(merged))
+    done = capturing.became(folder, plan.targets)
+    reason, sentence = _verdict(folder, plan, done, bool(documents))
+    text = [f"Capture of run {plan.run_id}: level {plan.level} for {plan.seconds} s"]
+    text += _levels(done) + [f"  {note}" for note in plan.refused + plan.notes]
+    unread = [host for host, names in plan.logging.items() if names and host not in {document.get("host") for document in documents}]
+    noticed = [f"  {one}" for one in log_merge.notices(documents)] + [f"  {host}: what it logged was not read" for host in unread]
+    if noticed:
+        text += ["", "Noticed:"] + noticed
+    raised = sum(one.raised for one in done)
+    where = Path(folder) / capturing.FOLDER / LINES
+    text += ["", f"kubemend: {raised} levels raised, {sum(one.restored is True for one in done)} put back; {len(merged)} lines of "
+             f"{len({line.host for line in merged})} hosts: {where}" + (f"; {sentence}" if sentence else "")]
+    pods, lacking = _timelines(folder, merged, plan.begun)
+    whole = capturing.place(folder) / TIMELINE
+    if pods:
+        _private(whole, _rendered(pods, everything=True))
+    told = _rendered(pods, everything=False) + "".join(escape(one) + "\n" for one in lacking)
+    if pods:
+        told += f"with every line: {whole}\n\n"
+    text = told + "\n".join(escape(line) for line in text) + "\n"
+    _private(Path(folder) / "report.txt", text)
+    run = Run(plan.run_id, _at(plan.begun), evidence.now(), "capture", folder, evidence.TOOL_VERSION, timelines=pods,
+              notices=plan.refused + plan.notes + lacking + tuple(log_merge.notices(documents)), outcome=(0 if reason == "ok" else 2, reason, sentence))
+    _private(Path(folder) / "report.json", dumps({**json.render(Result(), run), "capture": _for_programs(plan, done, len(merged), str(where))}) + "\n")
+    return Made(text, reason, sentence, len(merged))
+
+
+def _for_programs(plan: Plan, done: Iterable[Became], lines: int, path: str) -> dict[str, Any]:
+    return {"level": plan.level, "seconds": plan.seconds, "lines": lines, "path": path, "levels": [
+        {"host": one.target.on, "component": one.target.component, "through": one.target.host, "former": one.target.former, "level": one.target.level,
+         "raised": one.raised, "restored": one.restored, "reason": one.reason} for one in done]}
+
+
+def _at(seconds: float) -> str:
+    return log_merge.stamp(seconds)[:19] + "Z"
+
+
+def _timelines(folder: str, lines: Iterable[log_merge.Line], begun: float) -> tuple[tuple[timeline.Timeline, ...], tuple[str, ...]]:
+    """What happened to the pod in question, by the API and the captured lines together; nothing where none is.
+
+    Where none was named, it is one that was rejected since `begun`, if any.
+    """
+    before, after = (_collectors(Path(folder) / name) for name in ("evidence", "evidence-after"))
+    for key, collectors in after.items():
+        seen, now = ((before.get(key) or {}).get("pod") or {}).get("data"), (collectors.get("pod") or {}).get("data")
+        if isinstance(seen, dict) and isinstance(now, dict) and not now.get("pod"):
+            now["pod"] = seen.get("pod")  # it went meanwhile: what was known of it stays true
+        if isinstance(now, dict) and now.get("asked") == REJECTED and not _since(now.get("pod"), begun):
+            collectors["pod"] = {}
+    return timeline.of_clusters((clusters.Cluster(None, [], collectors) for collectors in (after or before).values()), (
+        {"time": line.time, "host": line.host, "component": line.component, "source": line.source, "text": line.text} for line in lines))
+
+
+def _since(pod: Any, begun: float) -> bool:
+    created = clusters.timestamp(pod.get("created") if isinstance(pod, dict) and isinstance(pod.get("created"), str) else None)
+    return created is not None and created.timestamp() >= int(begun)
+
+
+def _collectors(folder: Path) -> dict[str, dict[str, Any]]:
+    """What the API of each cluster said, by the cluster's key."""
+    if not any(folder.glob("*.cluster.json")):
+        return {}
+    return {str(document.get("cluster_key")): document.get("collectors") or {}
+            for document in evidence.stream([str(folder)]) if document.get("kind") == "cluster"}
+
+
+def _rendered(pods: Iterable[timeline.Timeline], everything: bool) -> str:
+    page = Page(WIDTH, plain)
+    for one in pods:
+        render_timeline(page, one, everything)
+        page.gap()
+    return "".join(line + "\n" for line in page.lines)
+
+
+def _levels(done: Iterable[Became]) -> list[str]:
+    lines = []
+    for one in done:
+        target = one.target
+        if one.restored is None:
+            lines.append(f"  {target.on} {target.component}: not raised: {one.reason}")
+        elif one.restored:
+            lines.append(f"  {target.on} {target.component}: {target.former} -> {target.level} -> {target.former} again")
+        else:
+            lines.append(f"  {target.on} {target.component}: {target.former} -> {target.level}, NOT PUT BACK: {one.reason}; a service on "
+                         f"{target.host} goes on trying")
+    return lines
+
+
+def _verdict(folder: str, plan: Plan, done: tuple[Became, ...], read: bool) -> tuple[str, str]:
+    left = [one for one in done if one.restored is False]
+    if left:
+        names = ", ".join(f"{one.target.component} of {one.target.on}" for one in left)
+        return "failed", f"the level of {names} was not put back ({left[0].reason}); a service there goes on trying, or take it back with {REVERT}{plan.run_id}"
+    if plan.targets:
+        held, sentence = locking.decide(locking.noted(folder), plan.run_id)
+        if not held:
+            return "refused", sentence
+    refused = [one for one in done if one.restored is None]
+    if refused:
+        first = refused[0]
+        return "refused", f"the level of {first.target.component} of {first.target.on} was not raised: {first.reason}"
+    if not read and any(plan.logging.values()):
+        return "failed", "the capture was ended before anything was read"
+    return "ok", ""
+
+
+def _private(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")

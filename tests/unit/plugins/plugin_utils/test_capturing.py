@@ -1,0 +1,274 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What became of each level by what its host said, whatever the shape of that, and the report of it."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capturing, locking
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capturing import PROBED, RAISED, RESTORED
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import capture as report
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.plugins.plugin_utils.test_log_merge import NOW, document, line
+
+RUN, OTHER = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
+SCHEDULER, KUBELET = "level:kube-scheduler", "level:kubelet/w1"
+FIRST = Target("m1", "m1", "kube-scheduler", SCHEDULER, 2, 4, "m1")
+SECOND = Target("m1", "w1", "kubelet", KUBELET, 0, 4, "w1", "ks")
+EVIL = "\x1b[31mevil\x1b]0;x\x07\r\u202e"
+
+
+def plan(*targets, **more):
+    return Plan(RUN, 60, 4, ("kubelet", "kube-scheduler"), targets or (FIRST, SECOND), begun=NOW,
+                logging={"m1": ("kube-scheduler",), "w1": ("kubelet",)}, **more)
+
+
+def says(real, state, reason=""):
+    return {"real": real, "state": state, "reason": reason}
+
+
+def note(folder, suffix, *targets, error=None, status="ok", reason="", host="m1"):
+    return capturing.note(str(folder), host, suffix, status, reason, {"targets": list(targets), "error": error} if status == "ok" else {})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A capture that went well, over a cluster that we hold."""
+    locking.note(str(tmp_path), locking.Held("m1", None, "ok", True, RUN))
+    note(tmp_path, RAISED, says(SCHEDULER, "raised"), says(KUBELET, "raised"))
+    note(tmp_path, RESTORED, says(SCHEDULER, "restored"), says(KUBELET, "restored"))
+    (tmp_path / "capture" / "logs").mkdir(parents=True, exist_ok=True)
+    for host, name in (("m1", "kube-scheduler"), ("w1", "kubelet")):
+        (tmp_path / "capture" / "logs" / f"{host}.json").write_text(json.dumps(document(host, line(NOW, "x", name))))
+    return tmp_path
+
+
+def became(folder, *targets):
+    return [(one.target.real, one.raised, one.restored, one.reason) for one in capturing.became(str(folder), targets or (FIRST, SECOND))]
+
+
+def verdict(folder, made=None):
+    done = report.make(str(folder), made or plan())
+    return done.reason, done.sentence
+
+
+def test_raised_and_put_back(folder):
+    assert became(folder) == [(SCHEDULER, True, True, ""), (KUBELET, True, True, "")]
+    assert verdict(folder) == ("ok", "")
+
+
+def test_a_capture_that_was_ended_before_anything_was_read_is_no_success(folder):
+    for path in (folder / "capture" / "logs").iterdir():
+        path.unlink()
+    assert verdict(folder) == ("failed", "the capture was ended before anything was read")
+
+
+def test_a_host_whose_lines_were_not_read_is_named(folder):
+    (folder / "capture" / "logs" / "w1.json").unlink()
+    assert verdict(folder)[0] == "ok" and "w1: what it logged was not read" in (folder / "report.txt").read_text()
+
+
+def test_what_may_have_been_raised_and_was_never_put_back_is_a_failure(folder):
+    note(folder, RAISED, says(SCHEDULER, "unsure", "HTTP 502"), says(KUBELET, "raised"))
+    note(folder, RESTORED, status="unreachable", reason="timed out")
+    assert became(folder, FIRST) == [(SCHEDULER, False, False, "timed out")] and verdict(folder)[0] == "failed"
+
+
+def test_put_back_by_the_service_first(folder):
+    """It names nothing then: there was nothing left."""
+    note(folder, RESTORED)
+    assert became(folder) == [(SCHEDULER, True, True, ""), (KUBELET, True, True, "")] and verdict(folder)[0] == "ok"
+
+
+@pytest.mark.parametrize("status, reason, word", [("unreachable", "timed out", "timed out"), ("error", "", "error")])
+def test_a_host_that_is_silent_at_the_end(folder, status, reason, word):
+    note(folder, RESTORED, status=status, reason=reason)
+    assert became(folder) == [(SCHEDULER, True, False, word), (KUBELET, True, False, word)]
+    found, sentence = verdict(folder)
+    assert found == "failed" and f"the level of kube-scheduler of m1, kubelet of w1 was not put back ({word})" in sentence
+    assert f"kubemend_run_id={RUN}" in sentence and "a service there goes on trying" in sentence
+
+
+def test_a_host_that_was_never_asked_to_put_back(folder):
+    (folder / "capture" / "m1.restored.json").unlink()
+    assert became(folder)[0] == (SCHEDULER, True, False, "nobody put it back") and verdict(folder)[0] == "failed"
+
+
+def test_one_that_could_not_be_put_back(folder):
+    note(folder, RESTORED, says(SCHEDULER, "failed", "HTTP 500"), says(KUBELET, "restored"))
+    assert became(folder) == [(SCHEDULER, True, False, "HTTP 500"), (KUBELET, True, True, "")]
+    assert "kube-scheduler of m1 was not put back (HTTP 500)" in verdict(folder)[1]
+
+
+def test_an_error_beside_what_was_put_back(folder):
+    note(folder, RESTORED, says(SCHEDULER, "restored"), error="it ended")
+    assert became(folder) == [(SCHEDULER, True, True, ""), (KUBELET, True, False, "it ended")]
+
+
+def test_one_that_was_refused(folder):
+    note(folder, RAISED, says(SCHEDULER, "refused", "raised by run x"), says(KUBELET, "raised"))
+    note(folder, RESTORED, says(KUBELET, "restored"))
+    assert became(folder) == [(SCHEDULER, False, None, "raised by run x"), (KUBELET, True, True, "")]
+    assert verdict(folder) == ("refused", "the level of kube-scheduler of m1 was not raised: raised by run x")
+
+
+@pytest.mark.parametrize("back, restored, reason", [
+    (("restored", ""), None, "lost"), (("failed", "still away"), False, "still away"), (None, None, "lost"),
+])
+def test_one_whose_answer_was_lost_may_have_been_raised(folder, back, restored, reason):
+    note(folder, RAISED, says(SCHEDULER, "refused", "lost"))
+    note(folder, RESTORED, *([says(SCHEDULER, *back)] if back else []))
+    assert became(folder, FIRST) == [(SCHEDULER, False, restored, reason)]
+    assert verdict(folder, plan(FIRST))[0] == ("refused" if restored is None else "failed")
+
+
+def test_where_nothing_was_raised_nothing_went_well(folder):
+    """No service, no level: the run fails and says why."""
+    note(folder, RAISED, error="no level was raised, because the service does not start")
+    note(folder, RESTORED)
+    assert became(folder, FIRST) == [(SCHEDULER, False, None, "no level was raised, because the service does not start")]
+    assert verdict(folder)[0] == "refused" and "the service does not start" in verdict(folder)[1]
+
+
+def test_a_host_that_ended_half_way(folder):
+    note(folder, RAISED, says(SCHEDULER, "raised"), error="nobody knows")
+    note(folder, RESTORED, says(SCHEDULER, "restored"))
+    assert became(folder) == [(SCHEDULER, True, True, ""), (KUBELET, False, None, "nobody knows")]
+
+
+def test_an_answer_that_was_never_heard(folder):
+    note(folder, RAISED, status="unreachable", reason="timed out")
+    assert became(folder, FIRST) == [(SCHEDULER, False, True, "")]  # it put back what it had raised
+    note(folder, RESTORED, status="unreachable", reason="timed out again")
+    assert became(folder, FIRST) == [(SCHEDULER, False, False, "timed out again")]  # as far as anybody knows
+
+
+def test_what_was_never_begun(tmp_path):
+    assert became(tmp_path) == [(SCHEDULER, False, None, "it was not begun"), (KUBELET, False, None, "it was not begun")]
+    note(tmp_path, RESTORED, status="unreachable", reason="timed out")
+    assert became(tmp_path, FIRST) == [(SCHEDULER, False, None, "it was not begun")]
+
+
+def test_a_cluster_that_another_run_holds(tmp_path):
+    locking.note(str(tmp_path), locking.Held("m1", None, "ok", False, OTHER, "held"))
+    found, sentence = verdict(tmp_path)
+    assert found == "refused" and OTHER in sentence
+
+
+def test_without_targets_no_lock_is_needed(tmp_path):
+    assert verdict(tmp_path, Plan(RUN, 60, 4, ("kubelet",), begun=NOW)) == ("ok", "")
+
+
+def test_what_can_be_raised_is_what_its_host_offers(folder):
+    note(folder, PROBED, says(SCHEDULER, "offered"), says(KUBELET, "refused", "it is off"))
+    assert capturing.offered(str(folder), plan()) == ((FIRST,), ("kubelet of w1 stays at level 0: it is off",))
+    note(folder, PROBED, status="unreachable", reason="timed out")
+    assert capturing.offered(str(folder), plan())[1] == ("kube-scheduler of m1 stays at level 2: timed out", "kubelet of w1 stays at level 0: timed out")
+    (folder / "capture" / "m1.probed.json").unlink()
+    assert capturing.offered(str(folder), plan(FIRST)) == ((), ("kube-scheduler of m1 stays at level 2: nobody asked it",))
+
+
+@pytest.mark.parametrize("state", ["", "raised", "OFFERED", None, True])
+def test_only_that_word_is_an_offer(folder, state):
+    note(folder, PROBED, says(SCHEDULER, state))
+    assert capturing.offered(str(folder), plan(FIRST))[0] == ()
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from([SCHEDULER, "raised", "restored", EVIL])
+SHAPES = st.recursive(LEAVES, lambda inner: (
+    st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["targets", "error", "real", "state", "reason", "x"]), inner, max_size=4)), max_leaves=8)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, derandomize=True)
+@given(SHAPES, SHAPES)
+def test_no_shape_of_an_answer_does_any_harm(folder, first, second):
+    for suffix, answer in ((PROBED, first), (RAISED, first), (RESTORED, second)):
+        capturing.note(str(folder), "m1", suffix, "ok", "", answer)
+    capturing.offered(str(folder), plan())
+    made = report.make(str(folder), plan())
+    assert not set(EVIL) & set("\x1b\x07\r\u202e") & set(made.text)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '{"status": "ok"}', '{"status": "ok", "reason": "", "answer": 3}', "\xff"])
+def test_no_file_of_an_answer_does_any_harm(folder, text):
+    (folder / "capture" / "m1.restored.json").write_bytes(text.encode("latin-1"))
+    for dummy, raised, restored, reason in became(folder):
+        assert raised is True and (restored is False and "cannot be read" in reason or "answer" in text)
+
+
+@pytest.mark.parametrize("host", ["we/ird", "../up", "m1"])
+def test_files_are_for_their_owner_and_stay_in_the_folder(tmp_path, host):
+    note(tmp_path, RAISED, host=host)
+    path, = (tmp_path / "capture").iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert capturing.noted(str(tmp_path), host, RAISED) == capturing.Answer(host, {}, "")
+
+
+def test_the_plan_is_kept(tmp_path):
+    capturing.write(str(tmp_path), capturing.PLAN, capture.dumped(plan()))
+    assert capturing.read_plan(str(tmp_path)) == plan()
+
+
+# The report.
+
+
+def test_the_report(folder):
+    logs = folder / "capture" / "logs"
+    (logs / "w1.json").unlink()
+    (logs / "m1.json").write_text(json.dumps(document("m1", line(NOW, "scheduled", "kube-scheduler"), line(NOW - 1, "first", "kube-scheduler"))))
+    made = report.make(str(folder), plan(refused=("api of m1 is full",), notes=("m2: timed out",)))
+    assert (made.reason, made.lines) == ("ok", 2)
+    for text in ("Capture of run " + RUN, "  m1 kube-scheduler: 2 -> 4 -> 2 again\n", "  w1 kubelet: 0 -> 4 -> 0 again\n", "  api of m1 is full\n",
+                 "  m2: timed out\n", f"kubemend: 2 levels raised, 2 put back; 2 lines of 1 hosts: {folder}/capture/lines.txt\n"):
+        assert text in made.text
+    assert (folder / "report.txt").read_text() == made.text
+    assert [text.split("  ")[-1] for text in (folder / "capture" / "lines.txt").read_text().splitlines()] == ["first", "scheduled"]
+    found = json.loads((folder / "report.json").read_text())
+    assert (found["mode"], found["exit_reason"], found["capture"]["lines"]) == ("capture", "ok", 2)
+    assert found["capture"]["levels"][1] == {"host": "w1", "component": "kubelet", "through": "m1", "former": 0, "level": 4, "raised": True,
+                                             "restored": True, "reason": ""}
+    for name in ("report.txt", "report.json", "capture/lines.txt"):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+
+
+def test_the_report_of_what_was_not_put_back(folder):
+    note(folder, RESTORED, says(SCHEDULER, "failed", "HTTP 500"))
+    note(folder, RAISED, says(SCHEDULER, "raised"), says(KUBELET, "refused", "no"))
+    text = report.make(str(folder), plan()).text
+    assert "  m1 kube-scheduler: 2 -> 4, NOT PUT BACK: HTTP 500; a service on m1 goes on trying\n" in text and "  w1 kubelet: not raised: no\n" in text
+    assert "kubemend: 1 levels raised, 0 put back" in text
+    found = json.loads((folder / "report.json").read_text())
+    assert (found["exit_code"], found["exit_reason"]) == (2, "failed") and found["capture"]["levels"][0]["restored"] is False
+
+
+def test_nothing_that_acts_on_a_terminal_reaches_the_report(folder):
+    logs = folder / "capture" / "logs"
+    logs.mkdir(exist_ok=True)
+    bad = document("m1", line(NOW, EVIL, EVIL), line(NOW, EVIL))
+    bad["sources"][0]["notes"] = [EVIL]
+    (logs / "m1.json").write_text(json.dumps(bad))
+    (logs / "m2.json").write_text(json.dumps({**document(EVIL), "status": "error", "reason": EVIL}))
+    note(folder, RESTORED, says(SCHEDULER, "failed", EVIL), error=EVIL)
+    evil = Target("m1", "m1", EVIL, SCHEDULER, 2, 4, EVIL)
+    made = report.make(str(folder), plan(evil, SECOND, refused=(EVIL,), notes=(EVIL,)))
+    for text in (made.text, (folder / "report.txt").read_text(), (folder / "capture" / "lines.txt").read_text(), (folder / "report.json").read_text(),
+                 report.planned(plan(evil, notes=(EVIL,)), False)):
+        assert "evil" in text and not set("\x1b\x07\r\u202e") & set(text)
+
+
+@pytest.mark.parametrize("check, head", [(False, "Raising for 60 s, without a restart:\n"), (True, "Check mode, nothing is changed. Would raise for 60 s")])
+def test_what_is_shown_before(check, head):
+    text = report.planned(plan(notes=("m2: timed out",)), check)
+    assert text.startswith(head) and "  m1 kube-scheduler: 2 -> 4\n  w1 kubelet: 0 -> 4 (asked through m1)\n  m2: timed out\n" in text
+
+
+def test_what_is_shown_where_nothing_is_raised():
+    assert report.planned(Plan(RUN, 60, 4, ("kubelet",), refused=("because",)), False) == (
+        "No level has to be raised; what is logged now is captured.\n  because\n")
