@@ -35,8 +35,14 @@ def chatter(cluster):
 
 
 def assert_quiet(cluster, was):
-    pods, kubelet = chatter(cluster)
-    assert pods <= was[0] * 3 + 20 and kubelet <= was[1] * 3 + 20, (was, pods, kubelet)
+    """Soon: what was started again, or heals, says more than usual for a while; a level that stayed raised goes on for ever."""
+    def quiet():
+        pods, kubelet = chatter(cluster)
+        if pods > was[0] * 3 + 20 or kubelet > was[1] * 3 + 20:
+            raise ValueError(f"{pods} and {kubelet} lines, before {was}")
+        return True
+
+    cluster.wait(quiet, 60, "as few lines as before")
 
 
 def pids(cluster):
@@ -64,7 +70,7 @@ def test_levels_are_raised_without_a_restart_and_lines_of_one_pod_come_from_all_
         cluster.wait(lambda: jobs.running(cluster, namespace), 60, "the Job's pod to run")
         name, = jobs.running(cluster, namespace)
         with interrupt.Controller(cluster, tmp_path / "capture", "-e", f"kubemend_capture_components={ALL}", "-e", "kubemend_capture_level=6",
-                                  "-e", "kubemend_capture_seconds=12", "-e", f"kubemend_pod={namespace}/{name}", name="capture_logs") as controller:
+                                  "-e", "kubemend_capture_seconds=20", "-e", f"kubemend_pod={namespace}/{name}", name="capture_logs") as controller:
             cluster.wait(lambda: WAITING in controller.output, 90, "the levels to be raised")
             loud = chatter(cluster)
             cluster.kubectl("-n", namespace, "delete", "pod", name, "--wait=false")
