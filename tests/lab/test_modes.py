@@ -84,7 +84,7 @@ def test_the_symptoms_playbook_gives_a_differential(play):
     done, report = play(name="duplicate_pods")
     assert report["symptom"]["name"] == "duplicate_pods"
     assert "possible causes" in done.stdout and "leader election is off" in done.stdout
-    assert {item["code"] for item in report["verdicts"]} <= set(report["symptom"]["causes"]) | {"KM113", "KM901", "KM902"}
+    assert {item["code"] for item in report["verdicts"]} <= set(report["symptom"]["causes"]) | {"KM113", "KM901", "KM902", "KM903"}
 
 
 def test_hosts_without_groups_are_placed_by_their_evidence(play, broken, tmp_path):
