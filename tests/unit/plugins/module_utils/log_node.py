@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A node of tests: its files of logs, and stand-ins for journalctl and systemctl."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

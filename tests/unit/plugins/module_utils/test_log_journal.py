@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kubelet's logs: journald by a stand-in for journalctl."""
 
-from __future__ import annotations
-
 import time
 
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Times, the formats of runtimes and of journald, which lines are kept, and what is secret in them."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timedelta, timezone
 

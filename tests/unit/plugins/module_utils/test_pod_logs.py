@@ -3,8 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Logs of a node: files of every format and age, and every bound."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -229,8 +227,10 @@ def test_a_read_that_never_returns(node: Node, monkeypatch: pytest.MonkeyPatch) 
     assert time.monotonic() - begin < 15 and texts(found) == ["x"]
     assert [(source["status"], source["source"]) for source in found["sources"]] == [("ok", f"{path}.20260101-000000"), ("timeout", str(path))]
     end = time.monotonic() + 5
-    while not (ended := os.waitpid(-1, os.WNOHANG))[0] and time.monotonic() < end:
+    ended = os.waitpid(-1, os.WNOHANG)
+    while not ended[0] and time.monotonic() < end:
         time.sleep(0.01)
+        ended = os.waitpid(-1, os.WNOHANG)
     assert ended[1] == 9, "the reader does not live on"
 
 
