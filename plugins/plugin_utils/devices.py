@@ -48,6 +48,11 @@ class Pod:
     timed: bool = True
     had: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def came(self) -> datetime | None:
+        """When it came to its kubelet: a scheduler may have let a rejected one wait for hours."""
+        return self.rejected_at or self.created
+
     def alive_at(self, when: datetime | None) -> bool:
         """Whether it held what it asks for at that time and nobody had asked it to go; now, where no time is known."""
         begun = self.created is None or when is None or self.created <= when

@@ -54,7 +54,9 @@ def _describe(pid, component, argv, own, mounts):
         return process
     process["given"] = given(pid, argv, mounts)
     folder = procfs.link(pid, "cwd") or "/"
-    path = procfs.flag(argv, "kubeconfig")
+    _read_config(process, argv, folder, root, mounts)
+    # A scheduler's configuration file counts, where it has one.
+    path = kubeconfig.anywhere((process["config"] or {}).get("text") or "", "kubeconfig") or procfs.flag(argv, "kubeconfig")
     if path:
         path = os.path.normpath(os.path.join(folder, path))
         process["kubeconfig"] = files.record(path, root=root)
@@ -63,11 +65,14 @@ def _describe(pid, component, argv, own, mounts):
             process["authority"] = files.pem(os.path.join(os.path.dirname(path), named), root=root)
     else:
         process["authority"] = files.pem(SERVICE_ACCOUNT, root=root)
-    path = procfs.flag(argv, "config") if component == "kube-scheduler" else None
+    return process
+
+
+def _read_config(process, argv, folder, root, mounts):
+    path = procfs.flag(argv, "config") if process["component"] == "kube-scheduler" else None
     if path:
         path = os.path.normpath(os.path.join(folder, path))
-        process["config"] = dict(files.record(path, root=root), host_path=_host_path(pid, path, root, mounts))
-    return process
+        process["config"] = dict(files.record(path, root=root), host_path=_host_path(process["pid"], path, root, mounts))
 
 
 def given(pid, argv, mounts):

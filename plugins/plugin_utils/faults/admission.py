@@ -77,7 +77,7 @@ def _short(node: Node) -> Iterator[tuple[Pod, str, int, int, list[Pod]]]:
         if pod.refusal.kind != "devices" or resource is None or not node.resources.get(resource, (0, 0))[1] or node.admitted_again(pod):
             continue
         asked = pod.requests.get(resource) or pod.refusal.requested or 0
-        others = [one for one in node.pods if one.requests.get(resource) and one.alive_at(pod.created) and not _surplus(one, pod)]
+        others = [one for one in node.pods if one.requests.get(resource) and one.alive_at(pod.came) and not _surplus(one, pod)]
         yield pod, resource, asked, node.resources[resource][1], others
 
 
@@ -120,7 +120,7 @@ def not_given_back(node: Node) -> Iterator[Hit]:
         if node.admitted_again(pod):
             continue  # nobody came when it was created: the kubelet did
         held = [one for one in node.holdings() if one.resource == resource]
-        living = sum(len(one.devices) for one in held if one.pod and one.pod.alive_at(pod.created))
+        living = sum(len(one.devices) for one in held if one.pod and one.pod.alive_at(pod.came))
         lacking = node.resources[resource][1] - living - told
         stuck = [one for one in held if _before(one, pod)]
         if 0 < lacking <= sum(len(one.devices) for one in stuck):
@@ -133,12 +133,12 @@ def not_given_back(node: Node) -> Iterator[Hit]:
 
 def _before(holding: Holding, pod: Pod) -> bool:
     """Whether it was asked to go, or had ended, before the other came. Of one that is no more nobody can tell: it may have lived then."""
-    if holding.pod is None or pod.created is None:
+    if holding.pod is None or pod.came is None:
         return False
     # Pods of one owner follow each other, with two controller managers several times a second: that is no device that is not given back.
     usual = timedelta(seconds=OWN_SECONDS if _surplus(holding.pod, pod) else 0)
-    going = holding.pod.deleted is not None and holding.pod.deleted + usual <= pod.created
-    return going or (holding.pod.ended is not None and holding.pod.ended + max(usual, timedelta(seconds=GRACE_SECONDS)) <= pod.created)
+    going = holding.pod.deleted is not None and holding.pod.deleted + usual <= pod.came
+    return going or (holding.pod.ended is not None and holding.pod.ended + max(usual, timedelta(seconds=GRACE_SECONDS)) <= pod.came)
 
 
 def admitted_again(node: Node) -> Iterator[Hit]:

@@ -80,15 +80,15 @@ def _assess(cluster: Cluster, component: str) -> _Assessment:
     found = _Assessment(missing=silent_members(cluster, "manifests", "instances"))
     for host in cluster.hosts:
         if host.status == "ok" and host.control_plane is not None:
-            _assess_host(found, host, host.control_plane, component)
+            _assess_host(found, cluster, host, host.control_plane, component)
     return found
 
 
-def _assess_host(found: _Assessment, host: Host, plane: ControlPlane, component: str) -> None:
+def _assess_host(found: _Assessment, cluster: Cluster, host: Host, plane: ControlPlane, component: str) -> None:
     uses = [use for use in plane.files if use.component == component]
     if any(component in path for path in plane.unread):
         found.missing.append(Missing(host.host, "manifests", "denied"))
-    running = [item for item in plane.processes if item.component == component and item.ours is not False]
+    running = [item for item in plane.processes if item.component == component and item.ours is not False and not _alone(cluster, item)]
     for process in running:
         if process.ours is None and process.elect is not True:
             found.missing.append(Missing(host.host, "instances", "denied"))
@@ -102,6 +102,14 @@ def _assess_host(found: _Assessment, host: Host, plane: ControlPlane, component:
     for process in running:
         if process.ours and process.elect is True:
             _config_only(found, host, process)
+
+
+def _alone(cluster: Cluster, process: Process) -> bool:
+    """A scheduler of its own schedulerName, or a manager of its own controllers, that nobody shares: it needs no election."""
+    usual = "default-scheduler" in _scheduler_names(process) if process.component == "kube-scheduler" else "*" in _controllers(process)
+    others = (other for host in cluster.hosts if host.control_plane for other in host.control_plane.processes
+              if other is not process and other.component == process.component and other.ours is not False)
+    return not usual and not process.static and not any(same_duty(process, other) for other in others)
 
 
 def _loaded(uses: list[FileUse]) -> list[FileUse]:

@@ -93,6 +93,19 @@ def test_two_schedulers(gpus):
     assert found(world) == {"KM205", "KM320"} and "default-scheduler and volcano" in finding(world, "KM205").summary
 
 
+def test_two_schedulers_of_a_pod_that_had_waited(gpus):
+    """What counts is who was there when it came to the kubelet, not when it was made."""
+    late = refused(scheduler="volcano", second=0, started=stamp(40), rejected_at=stamp(40))
+    assert found(gpus([late], [pod("a", second=20)])) == {"KM205", "KM320"}
+    assert found(gpus([late], [pod("a", second=41)])) == {"KM320"}
+
+
+def test_devices_that_are_not_given_back_to_a_pod_that_had_waited(gpus):
+    late = refused(second=0, started=stamp(40), rejected_at=stamp(40))
+    ended = pod("a", second=1, phase="Succeeded", finished_at=stamp(10))
+    assert found(gpus([late], [ended], entries=[entry("a", "gpu-0", "gpu-1")])) == {"KM320", "KM322"}
+
+
 def test_one_scheduler_that_counted_right_is_no_second_one(gpus):
     assert found(gpus([refused(scheduler="volcano", count=1, available=0)], [pod("a", 1)])) == {"KM320"}
 

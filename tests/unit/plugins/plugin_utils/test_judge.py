@@ -229,6 +229,34 @@ def test_a_scheduler_of_another_name_is_another_duty(world):
     assert present(world.judge()) == set()
 
 
+BATCH = {"pid": 900, "static": False, "pod_uid": "6c1b4b1c-0000-4000-8000-000000000000", "started_at": 1_799_999_000.0, "component": SCHEDULER,
+         "argv": [SCHEDULER, "--config=/b.yaml"], "kubeconfig": {"text": None}, "host_network": True, "unit": None}
+
+
+def batch(world, host="m1", name="batch", **more):
+    text = f"profiles:\n- schedulerName: {name}\nleaderElection: {{leaderElect: false}}\n"
+    running = {**BATCH, "authority": world.data("m1", "kubelet")["ca"], "config": {"path": "/b.yaml", "text": text}, **more}
+    world.data(host, "instances")["processes"].append(running)
+
+
+@pytest.mark.parametrize("authority", [{}, {"authority": None}])
+def test_a_second_scheduler_that_is_alone_needs_no_election(world, authority):
+    """As the documentation of Kubernetes has it: an ordinary pod of the cluster, its own schedulerName, election off."""
+    batch(world, **authority)
+    assert present(world.judge()) == set() and set(verdicts(world.judge(), "KM101").values()) == {"clear"}
+
+
+def test_two_of_them_do_need_it(world):
+    batch(world)
+    batch(world, "m2", pid=901)
+    assert present(world.judge()) == {("KM104", "m1", SCHEDULER), ("KM104", "m2", SCHEDULER)}
+
+
+def test_an_ordinary_pod_that_takes_the_usual_name_is_a_second_leader(world):
+    batch(world, name="default-scheduler")
+    assert present(world.judge()) == {("KM104", "m1", SCHEDULER)}
+
+
 @pytest.mark.parametrize("text", [
     "controllerManager:\n  extraArgs:\n    leader-elect: \"false\"\n",
     "controllerManager:\n  extraArgs:\n  - name: leader-elect\n    value: \"false\"\n",
