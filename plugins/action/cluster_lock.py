@@ -29,6 +29,7 @@ class ActionModule(NodeAction):
         "step": {"type": "str"},
         "take": {"type": "str"},
         "cluster": {"type": "str"},
+        "members": {"type": "list", "elements": "str"},
         "timeout": {"type": "int", "default": 40},
     }
 
@@ -50,6 +51,7 @@ class ActionModule(NodeAction):
                 # Nobody knows whether that step still works: the lock's own time, or the next run of this controller, ends it.
                 result.update(changed=False, host=host, held=True, by=run_id, status="ok")
                 return result
+            self._member = args["members"] is None or host in args["members"]
             answer = self._lock(host, params, folder, task_vars)
             if state != "released":
                 locking.note(folder, answer)
@@ -71,6 +73,7 @@ class ActionModule(NodeAction):
         return found
 
     _owner: dict[str, Any] = {}
+    _member = True
 
     def _once(self, host: str, cluster: str | None, params: dict[str, Any], task_vars: dict[str, Any]) -> locking.Held:
         status, reason, answer = self._ask(host, params, task_vars)
@@ -78,7 +81,7 @@ class ActionModule(NodeAction):
         owner = lock.get("controller") if isinstance(lock, dict) else None
         self._owner = owner if isinstance(owner, dict) else {}
         self._changed = self._changed or answer.get("changed") is True
-        return locking.said(host, cluster, status, reason, answer, params["run_id"])
+        return locking.said(host, cluster, status, reason, answer, params["run_id"], self._member)
 
 
 def _decided(folder: str, run_id: str, cluster: str | None) -> dict[str, Any]:

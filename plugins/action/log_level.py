@@ -15,13 +15,37 @@ from ansible import constants
 from ansible.utils.display import Display
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import log_level
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capturing, evidence, locking, node_program
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capture_restart, capturing, evidence, locking, node_program
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import capture as report
 
 
-EACH_HOST = 10  # seconds that raising usually takes, at most
+def _plain(targets: tuple[Target, ...]) -> list[dict[str, Any]]:
+    return [asdict(target) for target in targets]
+
+
+EACH_HOST, EACH_RESTART = 10, 45  # seconds that raising one host's usually takes, at most
+# By the service, what was raised by restarts goes back after the controller would have done it: the lines are to be read before, since the
+# logs of a pod go with it, and one host is to be restarted after the other.
+READING, APART = 60, 75
+
+
+def _seconds(plan: Plan, host: str) -> int:
+    """After how long the host's own service puts everything back. Its clock begins when it has raised its own; the hosts behind need some time too."""
+    restarted = [name for name in plan.raising if any(target.step for target in plan.of(name))]
+    behind = plan.raising[plan.raising.index(host) + 1:]
+    seconds = plan.seconds + sum(EACH_RESTART if name in restarted else EACH_HOST for name in behind)
+    return seconds + READING + APART * restarted.index(host) if host in restarted else seconds
+
+
+def _halted(folder: str, plan: Plan, host: str) -> str | None:
+    """Why nothing else is restarted: a host before this one, whose restart was not proven."""
+    for name in plan.raising[:plan.raising.index(host)]:
+        said, steps = capturing.noted(folder, name, capturing.RAISED), [target for target in plan.of(name) if target.step]
+        if steps and (said is None or said.problem or any(said.targets.get(target.real, ("",))[0] == "unsure" for target in steps)):
+            return f"nothing more is restarted, because what was restarted on {name} is not proven to run"
+    return None
 
 
 class ActionModule(NodeAction):
@@ -39,6 +63,7 @@ class ActionModule(NodeAction):
         "level": {"type": "int", "default": 4},
         "seconds": {"type": "int", "default": 60},
         "pod": {"type": "str"},
+        "allow": {"type": "list", "elements": "str", "default": []},
         "notices": {"type": "list", "elements": "str", "default": []},
         "ttl": {"type": "int", "default": 900},
         "kubeconfig": {"type": "path"},
@@ -78,7 +103,7 @@ class ActionModule(NodeAction):
         return {"hosts": list(made.raising)}
 
     def _probed(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan) -> dict[str, Any]:
-        params = self._params("probed", args, plan.of(host), args["timeout"] + log_level.budget(len(plan.of(host))))
+        params = self._params("probed", args, plan.of(host), args["timeout"] + log_level.budget(_plain(plan.of(host))))
         said = capturing.note(args["report_dir"], host, capturing.PROBED, *self._ask(host, params, task_vars))
         return {"host": host, "offered": sum(state == "offered" for state, _why in said.targets.values())}
 
@@ -86,8 +111,10 @@ class ActionModule(NodeAction):
         """What will be raised, on the terminal; in check mode that is all. Nothing is done where nothing could be raised."""
         folder = args["report_dir"]
         plan = capturing.read_plan(folder)
-        offered, refused = capturing.offered(folder, plan)
-        plan = replace(plan, targets=offered, refused=plan.refused + refused, begun=time.time())
+        offered, without, refused = capturing.offered(folder, plan)
+        by_restart, why = capture_restart.add(without, evidence.stream([f"{folder}/evidence"]), args["allow"], args["run_id"])
+        offered += by_restart
+        plan = replace(plan, targets=offered, refused=plan.refused + refused + why, begun=time.time())
         capturing.write(folder, capturing.PLAN, capture.dumped(plan))
         if plan.refused and not offered:
             raise capture.CaptureError(f"No level can be raised: {'; '.join(plan.refused)}. Capture what they log now with "
@@ -96,7 +123,8 @@ class ActionModule(NodeAction):
         go = not self._task.check_mode
         return {"go": go, "hosts": list(plan.raising) if go else [], "seconds": plan.seconds, "begun": plan.begun,
                 "needles": list(plan.needles), "logging": {host: list(names) for host, names in plan.logging.items() if names},
-                "lock_seconds": plan.seconds + sum(log_level.budget(len(plan.of(host))) for host in plan.raising)}
+                "lock_seconds": max((_seconds(plan, host) for host in plan.raising), default=0) + sum(
+                    log_level.budget(_plain(plan.of(host))) for host in plan.raising)}
 
     @staticmethod
     def _present(folder: str, plan: Plan) -> list[int]:
@@ -112,12 +140,11 @@ class ActionModule(NodeAction):
             capturing.note(folder, host, capturing.RAISED, "refused", sentence, {})
             return {"host": host, "failed": True, "exit_reason": "refused", "msg": sentence}
         program = node_program.build(self.EXPIRE, self.SHIP, {"run_id": args["run_id"]}, node_program.mark())
-        budget = log_level.budget(len(targets))
+        budget = log_level.budget(_plain(targets))
         params = self._params("raised", args, targets, budget)
-        # Its clock begins when it has raised its own; the hosts behind it need some time too.
-        behind = len(plan.raising) - 1 - plan.raising.index(host)
-        params.update(program=base64.b64encode(program).decode("ascii"), seconds=plan.seconds + EACH_HOST * behind,
-                      lock={"seconds": args["ttl"] + plan.seconds + budget})
+        seconds = _seconds(plan, host)
+        params.update(program=base64.b64encode(program).decode("ascii"), seconds=seconds, halt=_halted(folder, plan, host),
+                      lock={"seconds": args["ttl"] + seconds + budget})
         said = capturing.note(folder, host, capturing.RAISED, *self._ask(host, params, task_vars))
         count = sum(state == "raised" for state, _why in said.targets.values())
         return {"host": host, "changed": count > 0, "raised": count}
@@ -127,13 +154,13 @@ class ActionModule(NodeAction):
         folder = args["report_dir"]
         if self._task.check_mode:
             return {"skipped": True, "host": host}
-        params = self._params("restored", args, plan.of(host), log_level.budget(len(plan.of(host))))
+        params = self._params("restored", args, plan.of(host), log_level.budget(_plain(plan.of(host))))
         said = capturing.note(folder, host, capturing.RESTORED, *self._ask(host, params, task_vars))
         count = sum(state == "restored" for state, _why in said.targets.values())
         return {"host": host, "changed": count > 0, "restored": count}
 
     def _params(self, state: str, args: Mapping[str, Any], targets: tuple[Target, ...], timeout: int) -> dict[str, Any]:
-        return {"state": state, "run_id": args["run_id"], "targets": [asdict(target) for target in targets], "timeout": timeout,
+        return {"state": state, "run_id": args["run_id"], "targets": _plain(targets), "timeout": timeout,
                 "kubeconfig": args["kubeconfig"], "kubectl": args["kubectl"], "report_dir": args["report_dir"],
                 "cluster_uid": next((target.cluster_uid for target in targets if target.cluster_uid), None)}
 

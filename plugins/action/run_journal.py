@@ -111,8 +111,9 @@ class ActionModule(ActionBase):
         chosen = _chosen(settings, None, None)
         chosen["settings"].update({name: getattr(settings, f"capture_{name}") for name in ("components", "level", "seconds", "match")})
         chosen["settings"]["components"] = list(settings.capture_components)
-        if "capture_restart" in settings.allow:
-            chosen["settings"]["notices"].append("kubemend_allow=capture_restart has no effect: this version raises levels of running processes only.")
+        # What a restart asks for beside what the rest asks for.
+        more = ["manifests", "component_http", "installer", "devices"] if "capture_restart" in settings.allow else []
+        chosen["settings"]["collectors"] = ["system", "kubelet", "instances", "space", *more]
         return {**_Folder(settings).make(collects=True), **chosen, "pattern": hosts.pattern, "mode": "capture",
                 "control_plane_hosts": hosts.control_plane, "groups": hosts.groups}
 

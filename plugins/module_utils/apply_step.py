@@ -12,13 +12,10 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 import base64
-import json
-import os
-import signal
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    apply_api, change, durable, guard, journal, lock, proof, prove, recover)
+    apply_api, change, durable, guard, journal, lock, outlive, proof, prove, recover)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
@@ -28,7 +25,7 @@ GUARDS = 60
 WATCHED = 22.0  # seconds: longer than the kubelet's look at its whole folder, every 20
 DONE, ROLLED_BACK, REFUSED, FAILED, SKIPPED = "done", "rolled_back", "refused", "failed", "skipped"
 REVERT = "revert"  # what records of revert_run say in its place
-LEVELS = "restore_levels"
+LEVELS, KUBELET = "restore_levels", "raise_kubelet"
 REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + tuple(sorted(apply_api.SECONDS))
 
 
@@ -43,7 +40,7 @@ def budget(step):
     if step.get("remedy") == "recover":  # what was interrupted may have been of any kind, and several
         return GUARDS + 4 * BACK_OFF
     if step.get("remedy") == LEVELS:
-        return 2 * GUARDS
+        return max(2 * GUARDS, step.get("limit") or 0)
     if step.get("remedy") in apply_api.SECONDS:
         return GUARDS + apply_api.SECONDS[step["remedy"]]
     return GUARDS + 2 * max(limit_of(step), BACK_OFF) + WATCHED
@@ -51,45 +48,8 @@ def budget(step):
 
 def run(params):
     """{state, reason, changed, seconds, seen, journal, notes}: `work` in a process that outlives this one."""
-    return outlive(work, params) or _answer(
+    return outlive.run(work, params) or _answer(
         FAILED, "the program ended on the node without an answer (killed, or out of memory); the next run finds out what became of the step")
-
-
-def outlive(job, params):
-    """What job(params) answers, from a process that outlives this one; None when it ended without an answer."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        _apart(job, params, writing)
-    os.close(writing)
-    parts = []
-    while True:
-        part = os.read(reading, 65536)
-        if not part:
-            break
-        parts.append(part)
-    os.close(reading)
-    os.waitpid(pid, 0)
-    try:
-        return json.loads(b"".join(parts).decode("ascii"))
-    except ValueError:
-        return None
-
-
-def _apart(job, params, writing):
-    """The process that does the work; it never returns."""
-    try:
-        os.setsid()
-        for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(null, number)
-        data = json.dumps(job(params)).encode("ascii")
-        while data:
-            data = data[os.write(writing, data):]
-    finally:
-        os._exit(0)
 
 
 def work(params):
@@ -286,36 +246,45 @@ class _Executor:
 
     def _levels(self):
         """Put back what captures raised from here and nobody put back; their own service failed, or is gone."""
-        from ansible_collections.kubemend.remediation.plugins.module_utils import level, log_level
+        from ansible_collections.kubemend.remediation.plugins.module_utils import level, level_restart, log_level
         if self.as_step.check:
             return _answer(SKIPPED, "check mode: nothing was changed")
-        runs = sorted(set(item["run_id"] for item in level.raised(self.root)))
-        done = [log_level.restore({"run_id": run_id, "root": self.root}) for run_id in runs]
+        runs = set(item["run_id"] for item in level.raised(self.root))
+        runs.update(run_id for run_id in journal.run_ids(self.root) if level_restart.left(run_id, self.root))
+        allow = (self.step.get("guard") or {}).get("allow") or []
+        done = [log_level.restore({"run_id": run_id, "root": self.root, "by": self.params["run_id"], "allow": allow}) for run_id in sorted(runs)]
         wrong = [one["error"] for one in done if one["error"]] + [target["reason"] for one in done for target in one["targets"] if target["reason"]]
         return _answer(FAILED if wrong else DONE, "; ".join(wrong), any(one["targets"] for one in done))
 
     def _recover(self):
         """End what was interrupted: every open change by its bytes, every unproven step by its proof or its way back."""
-        waiting = [record for record in proof.unproven(self.root) if record["running"]]
+        waiting = self._at_work()
         end = time.monotonic() + BACK_OFF
         while waiting and time.monotonic() < end:
             time.sleep(1)
-            waiting = [record for record in proof.unproven(self.root) if record["running"]]
+            waiting = self._at_work()
         if waiting:
             raise guard.Refused("run %s is still at work on %s (step %s); let it end and run again"
                                 % (waiting[0]["run_id"], self.host, waiting[0]["step"]))
-        ended = recover.recover_all(self.as_step)
+        ended = recover.recover_all(self.as_step, self.step.get("only_run"))
         told = ["%s of %s: %s" % (one["path"], one["run_id"], one["result"] or "still open, for %s" % one["error"]) for one in ended]
         if self.as_step.check:
             return _answer(SKIPPED, "check mode: nothing was changed")
         worst, changed = DONE if all(one["result"] for one in ended) else FAILED, any(one["result"] for one in ended)
-        for record in proof.unproven(self.root):
+        for record in self._unproven():
             answer = self._resumed(record)
             changed = changed or answer["changed"]
             told.append("step %s of %s: %s%s" % (record["step"], record["run_id"], answer["state"], answer["reason"] and " (%s)" % answer["reason"]))
             if answer["state"] in (FAILED, REFUSED):
                 worst = FAILED
         return _answer(worst, "; ".join(told) or "nothing was interrupted", changed)
+
+    def _unproven(self):
+        only = self.step.get("only_run")
+        return [record for record in proof.unproven(self.root) if only in (None, record["run_id"])]
+
+    def _at_work(self):
+        return [record for record in self._unproven() if record["running"]]
 
     def _resumed(self, record):
         """One step that was begun by a program that is gone."""
@@ -326,6 +295,12 @@ class _Executor:
             return _answer(DONE if state else FAILED, reason)
         if record.get("error") or not record.get("component"):
             return _answer(FAILED, "its record cannot be read (%s)" % record.get("error"))
+        if record.get("remedy") == KUBELET:
+            from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_level
+            state, reason = kubelet_level.resumed(record, self.as_step, (self.step.get("guard") or {}).get("allow") or [])
+            if state:
+                self._end(record, state, reason)
+            return _answer(FAILED if state in (None, proof.FAILED) else DONE, reason, True)
         if record.get("remedy") == REVERT:
             self._end(record, proof.FAILED, "interrupted before %s was proven" % record["component"])
             return _answer(DONE, "a revert was interrupted; run it again to see what remains of it")

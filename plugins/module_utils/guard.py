@@ -47,7 +47,7 @@ def check(step, params):
     former = _process(expect, component, host)
     _only_manifest(step, evidence.get("static_pod_path"), component, host)
     everyone = instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"]
-    _api(step, everyone, host)
+    answering(step.get("guard"), everyone, host)
     if expect.get("restart") and former:
         _pending(step, former, host)
     return Scene(former, usable(params, everyone), notes)
@@ -58,7 +58,7 @@ def resume(step, params):
     host = step.get("host") or "this host"
     _runtime(_kubelet(host), None, None, host)
     everyone = instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"]
-    _api(step, everyone, host)
+    answering(step.get("guard"), everyone, host)
     return usable(params, everyone)
 
 
@@ -156,9 +156,9 @@ def speaks_of(path, component):
                      % word, text) is not None
 
 
-def _api(step, everyone, host):
-    """At least one API server answers at its own address, whatever its answer is."""
-    named = (step.get("guard") or {}).get("api_servers") or own_servers(everyone)
+def answering(guard, everyone, host):
+    """At least one API server answers at its own address, whatever its answer is, or Refused."""
+    named = (guard or {}).get("api_servers") or own_servers(everyone)
     silent = []
     for one in named:
         address, dummy, port = one.rpartition(":")

@@ -38,6 +38,10 @@ class LevelError(ChangeError):
         self.refused = refused
 
 
+class NotOffered(LevelError):
+    """This process has no such endpoint at all: only a restart changes its level."""
+
+
 class NodeGone(LevelError):
     """The API knows no such Node any more: the level went with it."""
 
@@ -62,7 +66,7 @@ class Levels:
         component, node = parts(real)
         code, text = self._ask(component, node, "GET", None)
         if code == 404 or "disabled" in text:
-            raise LevelError("%s offers no %s (HTTP %d): %s" % (named(real), URL, code, _why_not(component)), refused=True)
+            raise NotOffered("%s offers no %s (HTTP %d): %s" % (named(real), URL, code, _why_not(component)), refused=True)
         if code in (401, 403) or code >= 500:
             raise LevelError("%s does not let us set its level (HTTP %d %s)" % (named(real), code, text[:200]), refused=True)
 
@@ -160,6 +164,17 @@ def given(argv):
 def of_argv(argv):
     """The level that a command line gives; 0 where it sets none."""
     return given(argv) or 0
+
+
+def without(argv):
+    """A command line without what sets the level."""
+    found, skip = [], False
+    for index, word in enumerate(argv):
+        value = not skip and (word in ("--v", "-v") and index + 1 < len(argv))
+        if not (skip or value or SHORT.match(word) or word.startswith(("--v=", "-v="))):
+            found.append(word)
+        skip = value
+    return found
 
 
 def doors(component, argv):

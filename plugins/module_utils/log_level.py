@@ -18,16 +18,16 @@ import os
 import sys
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, durable, journal, level, lock, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils import durable, journal, level, level_restart, lock, outlive, proof
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
 UNITS = "/etc/systemd/system"
 WANTS = "multi-user.target.wants"
 FOLDER, ARMED = "levels", ".armed"
-RAISED, REFUSED, UNSURE, RESTORED, FAILED = "raised", "refused", "unsure", "restored", "failed"
+RAISED, REFUSED, ABSENT, UNSURE, RESTORED, FAILED = "raised", "refused", "absent", "unsure", "restored", "failed"
 STARTS = 10  # seconds in which the service must have begun its work
-AGAIN = 10  # seconds until what could not be put back is tried again
+AGAIN, LONGEST = 10, 300  # seconds until what could not be put back is tried again; each time a little longer where something restarts
 EACH = 30  # seconds that one level may take
 UNIT = """# Made by kubemend run {run_id}, removed by itself: it puts the log levels back that the run raised from here.
 [Unit]
@@ -42,9 +42,9 @@ WantedBy=multi-user.target
 """
 
 
-def budget(count):
-    """Seconds in which so many levels are set or not, whatever happens."""
-    return 30 + EACH * count
+def budget(targets):
+    """Seconds in which these levels are set or not, whatever happens."""
+    return 30 + sum(level_restart.budget(target["step"]) if target.get("step") else EACH for target in targets)
 
 
 def run(params):
@@ -52,7 +52,7 @@ def run(params):
     if params["state"] == "probed":
         return {"targets": probed(params)}
     job = raise_levels if params["state"] == "raised" else restore
-    return apply_step.outlive(job, params) or {
+    return outlive.run(job, params) or {
         "targets": [], "error": "the program ended on the node without an answer (killed, or out of memory); what it raised is put back in time"}
 
 
@@ -65,7 +65,8 @@ def probed(params):
                 levels.offered(target["real"])
                 found.append({"real": target["real"], "state": "offered", "reason": ""})
             except ChangeError as error:
-                found.append({"real": target["real"], "state": REFUSED, "reason": files.one_line(error)})
+                absent = isinstance(error, level.NotOffered)
+                found.append({"real": target["real"], "state": ABSENT if absent else REFUSED, "reason": files.one_line(error)})
     return found
 
 
@@ -78,13 +79,13 @@ def raise_levels(params):
             pass
         lock.renew(step.run_id, params["lock"]["seconds"], step.root)
         try:
-            _arm(step, params["seconds"] + budget(len(params["targets"])), params["program"])
+            _arm(step, params["seconds"] + budget(params["targets"]), params["program"])
             with level.Levels(params) as levels:
                 for target in params["targets"]:
                     targets.append(_raise_one(levels, step, target, params))
             _until(step, params["seconds"], complete=True)  # from the last one on
         finally:
-            if not _left(step):  # also what may have been raised, for its answer was lost
+            if not _anything(step):  # also what may have been raised, for its answer was lost
                 _disarm(step.run_id, step.root)
     except (ChangeError, OSError) as reason:
         error = files.one_line(reason)
@@ -95,6 +96,12 @@ def raise_levels(params):
 
 def _raise_one(levels, step, target, params):
     answer = {"real": target["real"], "state": RAISED, "reason": ""}
+    if target.get("step"):
+        reason = params.get("halt") or (None if _armed(step) else "somebody put everything back meanwhile")
+        state, reason = (REFUSED, reason) if reason else level_restart.raise_one(step, target, params)
+        if state == UNSURE:
+            params["halt"] = "nothing more is restarted, because %s did not come back as it should" % target["component"]
+        return dict(answer, state=state, reason=reason)
     try:
         with step.exclusive() as root_fd:
             others = [item["run_id"] for item in level.unsettled(step.root) if item["intent"]["real"] == target["real"]]
@@ -102,10 +109,10 @@ def _raise_one(levels, step, target, params):
                 raise level.LevelError("%s was raised by run %s and not put back yet: let that run end, or take it back with "
                                        "kubemend.remediation.revert -e kubemend_run_id=%s" % (level.named(target["real"]), others[0], others[0]))
             via = dict((name, params.get(name)) for name in ("kubectl", "kubeconfig", "cluster_uid"))
-            if not os.path.exists(os.path.join(step.root, FOLDER, step.run_id + ".json")):
+            if not _armed(step):
                 raise level.LevelError("%s was not raised: somebody put everything back meanwhile" % level.named(target["real"]), refused=True)
             # the service counts from the last one: until then none of them is left behind
-            level.change(levels, step, target, root_fd, params["seconds"] + budget(len(params["targets"])), via)
+            level.change(levels, step, target, root_fd, params["seconds"] + budget(params["targets"]), via)
     except ChangeError as error:
         unsure = any(item["intent"]["real"] == target["real"] for item in _left(step))
         answer.update(state=UNSURE if unsure else REFUSED, reason=files.one_line(error))
@@ -116,7 +123,9 @@ def restore(params):
     """{targets: [{real, state: restored|failed, reason}], error}: everything that the run raised from here. Idempotent, never raises."""
     targets, error = [], None
     try:
-        targets = _restore(_step(params, "restore"))
+        step = _step(params, "restore")
+        reals = dict((target["component"], target["real"]) for target in params.get("targets") or () if target.get("step"))
+        targets = [dict(one, real=reals.get(one["real"], one["real"])) for one in _restore(step, by=params.get("by"), allow=params.get("allow") or ())]
     except (ChangeError, OSError) as reason:
         error = files.one_line(reason)
     except Exception as reason:  # pylint: disable=broad-except
@@ -124,7 +133,7 @@ def restore(params):
     return {"targets": targets, "error": error}
 
 
-def _restore(step):
+def _restore(step, attempt=0, by=None, allow=()):
     """Whoever holds the lock: a level that goes back restarts nothing, and nobody's change builds on it."""
     targets = []
     for item in _left(step):
@@ -137,14 +146,19 @@ def _restore(step):
             except (ChangeError, OSError) as error:
                 answer.update(state=FAILED, reason=files.one_line(error))
             targets.append(answer)
+    targets += [{"real": component, "state": state, "reason": reason} for component, state, reason in level_restart.take_back(step, attempt, by, allow)]
     with durable.exclusive(step.root):  # nobody raises anything between the look and what follows from it
-        if not _left(step):
+        if not _anything(step):
             _disarm(step.run_id, step.root)
     return targets
 
 
+def _anything(step):
+    return bool(_left(step) or level_restart.left(step.run_id, step.root))
+
+
 def _left(step):
-    """What of the run is raised, or may be."""
+    """What of the run is raised, or may be: entries of the journal, and paths."""
     return [item for item in level.unsettled(step.root) if item["run_id"] == step.run_id]
 
 
@@ -170,17 +184,19 @@ def expire(params):
         with durable.descriptor(os.open(os.path.join(step.root, FOLDER), durable.FOLDER_FLAGS)) as folder:
             durable.unlink(step.run_id + ARMED, folder)
             durable.write_new(step.run_id + ARMED, b"", folder)
-    left, complete = _remaining(step)
-    while left > 0 and (_left(step) or not complete):
+    left, complete = _remaining(step.run_id, step.root)
+    while left > 0 and (_anything(step) or not complete):
         time.sleep(min(left, AGAIN))
-        left, complete = _remaining(step)
+        left, complete = _remaining(step.run_id, step.root)
+    attempt = 0
     while True:
+        attempt += 1
         with contextlib.suppress(ChangeError, OSError):
-            _restore(step)
-            if not _left(step):
+            _restore(step, attempt)
+            if not _anything(step):
                 lock.release(step.run_id, step.root)  # a controller that still lives changes nothing any more
                 return {}
-        time.sleep(AGAIN)
+        time.sleep(AGAIN if _left(step) else min(AGAIN * attempt, LONGEST))
 
 
 def _boot():
@@ -189,12 +205,20 @@ def _boot():
     return "%s/%s" % (boot_id, proof.ticks(1)), uptime
 
 
-def _remaining(step):
+def overdue(run_id, root, patience):
+    """Whether the time of what the run raised from here is over for so many seconds, or nobody is there who puts it back."""
+    if not os.path.exists(os.path.join(root, FOLDER, run_id + ".json")):
+        return True
+    left = _remaining(run_id, root)[0]
+    return _boot()[1] > patience if left == 0 else left < -patience
+
+
+def _remaining(run_id, root):
     """(seconds until the time is over, whether all is raised that will be): none after another start, or where nobody can tell."""
     boot, uptime = _boot()
     try:
-        with durable.descriptor(os.open(os.path.join(step.root, FOLDER), durable.FOLDER_FLAGS)) as folder:
-            until = durable.load(step.run_id + ".json", folder)
+        with durable.descriptor(os.open(os.path.join(root, FOLDER), durable.FOLDER_FLAGS)) as folder:
+            until = durable.load(run_id + ".json", folder)
         return until["uptime"] - uptime if until["boot"] == boot else 0, until["complete"]
     except (OSError, ValueError, KeyError, TypeError):
         return 0, True
@@ -229,6 +253,11 @@ def _arm(step, seconds, program):
     except command.CommandError as error:
         _disarm(step.run_id, step.root)
         raise ChangeError("no level was raised, because the service %s that puts it back does not start (%s)" % (unit, files.one_line(error)))
+
+
+def _armed(step):
+    """Whether the service that puts everything back is there."""
+    return all(os.path.exists(path) for path in (os.path.join(step.root, FOLDER, step.run_id + ".json"), os.path.join(UNITS, _unit(step.run_id))))
 
 
 def _until(step, seconds, complete=False):

@@ -11,6 +11,7 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 MISSING = "\0"
+RELOAD = "its unit was changed and not loaded (systemctl daemon-reload)"
 SLACK = 1.0  # seconds: start times are told in hundredths, and by another clock than a file's
 
 
@@ -33,6 +34,17 @@ def changes(process, files=(), words=None, flags=(), own=()):
         found += _differing(process.get("argv") or [], words, [name.replace("_", "-") for name in flags])
     if (process.get("exe") or "").endswith(" (deleted)"):
         found.append("its program %s was replaced" % process["exe"][:-len(" (deleted)")])
+    return found
+
+
+def of_kubelet(evidence, own=()):
+    """The same of the kubelet. Its kubeconfig and certificates are not looked at: it writes them itself while it runs."""
+    process, unit = evidence.get("process") or {}, evidence.get("unit") or {}
+    given = [evidence.get("config")] + list(evidence.get("config_dropins") or []) + list(unit.get("environment_files") or [])
+    exe = "%s%s" % (process.get("exe"), " (deleted)" if process.get("exe_deleted") else "")
+    found = changes({"started_at": process.get("started_at"), "exe": exe}, [one for one in given if one and one.get("path")], own=own)
+    if unit.get("need_daemon_reload"):
+        found.append(RELOAD)
     return found
 
 

@@ -75,13 +75,13 @@ def recover(item, step):
         return _recover(item["run_id"], item["entry"], step)
 
 
-def recover_all(step):
-    """End every interrupted change and remove what killed processes left in our own folder.
+def recover_all(step, only_run=None):
+    """End every interrupted change (only_run: of this run) and remove what killed processes left in our own folder.
 
     What only the API or a process could tell stays open while it is away: result None, and `error` says why.
     """
     with step.exclusive() as root_fd:
-        results = [_recover_or_tell(item, step) for item in journal.open_entries(step.root)]
+        results = [_recover_or_tell(item, step) for item in journal.open_entries(step.root) if only_run in (None, item["run_id"])]
         if root_fd is not None:
             with durable.told("%s cannot be tidied" % step.root):
                 _sweep(root_fd, step.root)

@@ -15,7 +15,7 @@ __metaclass__ = type
 import os
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, lock, proof, prove, revert
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, lock, outlive, proof, prove, revert
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
@@ -28,7 +28,7 @@ def run(params):
     """state listed: {runs, truncated, busy}; state reverted: {paths, components, changed, error}, by a process that outlives this one."""
     if params["state"] == "listed":
         return listed(params.get("root") or ROOT)
-    return apply_step.outlive(reverted, params) or _answer(
+    return outlive.run(reverted, params) or _answer(
         error="the program ended on the node without an answer (killed, or out of memory); list again to see what became of it", changed=True)
 
 
@@ -129,6 +129,7 @@ class _Revert:
         self.paths = []
         self.components = []
         self.stopped = None
+        self.attempt = "-%d" % params["attempt"] if params.get("attempt") else ""  # of one run that is taken back by itself, again and again
 
     def run(self):
         """Fill `paths` and `components`."""
@@ -168,10 +169,12 @@ class _Revert:
                          "bytes are in the journal: put them back by hand" % ", ".join(unknown[0].told["steps"]))
         elif group[0].component is None:
             self._restore(wanted, step)
+        elif group[0].component == "kubelet":
+            self._with_kubelet(group, wanted, step.also(step="revert-kubelet%s" % self.attempt))
         else:
             pending = wanted or _unfinished(group)
             if pending:
-                self._with_component(group[0].component, wanted, pending, step.also(step="revert-%s" % group[0].component))
+                self._with_component(group[0].component, wanted, pending, step.also(step="revert-%s%s" % (group[0].component, self.attempt)))
         for one in group:
             if one.state != revert.RESTORE:
                 result = {revert.ALREADY: ALREADY, revert.KEPT: KEPT}.get(one.state, REFUSED)
@@ -224,6 +227,22 @@ class _Revert:
             self.stopped = "%s was not proven after its files were restored" % component
         self._end(step, proof.PROVEN if found.ok else proof.FAILED, reason, found.seen())
         self.components.append(dict(_component(component, found.ok, reason, True), seen=found.seen(), seconds=round(found.waited, 2)))
+
+    def _with_kubelet(self, group, wanted, step):
+        from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_level
+        record = group[0].record
+        if not wanted and (any(one.state == revert.CONFLICT for one in group) or not kubelet_level.unfinished(record)):
+            return
+
+        def restore(here):
+            results = self._restore(wanted, here)
+            return results[0]["reason"] if results and not any(one["changed"] for one in results) else None
+        try:
+            proven, reason = kubelet_level.take_back(record, restore, step, self.params.get("allow") or [])
+        except (guard.Refused, ChangeError) as error:
+            self._refuse(wanted, str(error))
+            proven, reason = (None if wanted else False), str(error)
+        self.components.append(_component("kubelet", proven, reason, proven is not None))
 
     def _end(self, step, state, reason, seen=None):
         proof.end(step.run_id, step.step, state, reason, self.root, seen=seen or {}, journal=None, ended_by=step.run_id)

@@ -57,6 +57,12 @@ options:
     description:
       - With O(state=decided), the one cluster to judge.
     type: str
+  members:
+    description:
+      - The control-plane hosts, whose majority decides; a host that is none of them and is only changed has a lock of its own.
+      - Without it every host that is asked counts.
+    type: list
+    elements: str
   timeout:
     description:
       - Seconds that a node has for its answer.
@@ -160,6 +166,7 @@ def main():
             "step": {"type": "str"},
             "take": {"type": "str"},
             "cluster": {"type": "str"},
+            "members": {"type": "list", "elements": "str"},
             "timeout": {"type": "int", "default": 40},
             "controller": {"type": "dict"},
             "seconds": {"type": "int"},

@@ -67,6 +67,12 @@ options:
     description:
       - C(namespace/name) or UID of the pod that the capture is about. Only kubelets of its Node and its siblings' are raised.
     type: str
+  allow:
+    description:
+      - Refusals that were lifted by name.
+    type: list
+    elements: str
+    default: []
   notices:
     description:
       - Sentences about the settings, for the report.
@@ -196,6 +202,7 @@ def main():
             "level": {"type": "int", "default": 4},
             "seconds": {"type": "int", "default": 60},
             "pod": {"type": "str"},
+            "allow": {"type": "list", "elements": "str", "default": []},
             "notices": {"type": "list", "elements": "str", "default": []},
             "ttl": {"type": "int", "default": 900},
             "kubeconfig": {"type": "path"},

@@ -34,7 +34,10 @@ class CaptureError(ValueError):
 
 @dataclass(frozen=True)
 class Target:
-    """One process whose level is raised. host: who does it; on: the host that it runs on; real: as that host's journal names it."""
+    """One process whose level is raised. host: who does it; on: the host that it runs on; real: as that host's journal names it.
+
+    step: what raises it by a restart, where it cannot be raised while it runs.
+    """
 
     host: str
     on: str
@@ -44,6 +47,7 @@ class Target:
     level: int
     node: str | None = None
     cluster_uid: str | None = None
+    step: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -88,18 +88,20 @@ def said(host: str, status: str, reason: str, answer: Any) -> Answer:
     return Answer(host, targets, problem)
 
 
-def offered(folder: str, plan: Plan) -> tuple[tuple[Target, ...], tuple[str, ...]]:
-    """The targets whose level can be set while they run, and a sentence for each other."""
-    found, notes = [], []
+def offered(folder: str, plan: Plan) -> tuple[tuple[Target, ...], tuple[tuple[Target, str], ...], tuple[str, ...]]:
+    """The targets whose level can be set while they run, those that offer no such way (with why), and a sentence for each other."""
+    found, without, notes = [], [], []
     for target in plan.targets:
         answer = noted(folder, target.host, PROBED)
         state, reason = answer.targets.get(target.real, ("", "")) if answer else ("", "")
         if state == "offered":
             found.append(target)
+        elif state == "absent":
+            without.append((target, reason))
         else:
             why = reason or (answer.problem if answer else "") or "nobody asked it"
             notes.append(f"{target.component} of {target.on} stays at level {target.former}: {why}")
-    return tuple(found), tuple(notes)
+    return tuple(found), tuple(without), tuple(notes)
 
 
 def became(folder: str, targets: Iterable[Target]) -> tuple[Became, ...]:
@@ -111,6 +113,9 @@ def became(folder: str, targets: Iterable[Target]) -> tuple[Became, ...]:
         back = restored.targets.get(target.real) if restored else None
         # A host that puts back what it raised may find it put back already by its own service: it names nothing then.
         quiet = restored is not None and not restored.problem and back is None
+        if target.step and state == "unsure":  # its restart was not proven, and what is down now is nothing that was put back
+            found.append(Became(target, False, False, reason or "what became of its restart is not known"))
+            continue
         well = quiet or back is not None and back[0] == "restored"
         # One that was refused because its answer was lost may be raised all the same: then its host says whether it could put it back.
         if state == "refused" and (back is None or well) or raised is None and back is None or state not in ("raised", "unsure") and quiet:

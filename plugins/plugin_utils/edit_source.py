@@ -246,7 +246,7 @@ class Draft:
         whole = before[:main.start][-1:] in (b"", b"\n") and (main.old.endswith(b"\n") or end == len(before))
         gone = not main.new and whole
         return Edit(self.source.path, self._digest(), tuple(splices), text.decode("utf-8"),
-                    _diff(self.source.path, before, after), line,
+                    unified(self.source.path, before, after), line,
                     None if b"\n" in main.new else _line(before, line), None if gone else _line(after, line))
 
     def _digest(self) -> str:
@@ -311,7 +311,7 @@ def _line(data: bytes, number: int) -> str | None:
     return lines[number - 1].rstrip("\r") if number <= len(lines) else None
 
 
-def _diff(path: str, before: bytes, after: bytes) -> str:
+def unified(path: str, before: bytes, after: bytes) -> str:
     """A unified diff that patch(1) reads, the missing newline at the end of a file included."""
     old, new = (re.findall(r"[^\n]*\n|[^\n]+", data.decode("utf-8", "replace")) for data in (before, after))
     lines = difflib.unified_diff(old, new, f"{path} (before)", f"{path} (after)")

@@ -65,6 +65,11 @@ def examine(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | Non
     return book.result(found), found
 
 
+def extract(document: Mapping[str, Any]) -> Host:
+    """One host's extract, whatever the shape of its evidence."""
+    return _of_host(document, [])[0]
+
+
 def _of_host(document: Mapping[str, Any], judged: list[Fault]) -> tuple[Host, list[tuple[Fault, Outcome]]]:
     """One host's extract, and what the faults of nodes say of it."""
     try:

@@ -40,6 +40,7 @@ class Held:
     pid: int | None = None
     remaining: int | None = None
     working: str | None = None  # a run whose step is under way there, with or without a lock
+    member: bool = True  # whether it counts: a node that is only changed demands the lock of its own disk, and is no part of the majority
 
 
 def controller(pid: int) -> dict[str, Any]:
@@ -94,10 +95,10 @@ def noted(report_dir: str) -> tuple[Held, ...]:
     return tuple(found)
 
 
-def said(host: str, cluster: str | None, status: str, reason: str, answer: Mapping[str, Any], run_id: str) -> Held:
+def said(host: str, cluster: str | None, status: str, reason: str, answer: Mapping[str, Any], run_id: str, member: bool = True) -> Held:
     """A node's answer, every value of it checked: a node is not believed to write well-formed records."""
     if status != "ok":
-        return Held(host, cluster, status, reason=evidence.one_line(reason))
+        return Held(host, cluster, status, reason=evidence.one_line(reason), member=member)
     raw = answer.get("lock")
     found: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
     by = found.get("run_id") if isinstance(found.get("run_id"), str) and RUN_ID.match(found["run_id"]) else None
@@ -107,7 +108,7 @@ def said(host: str, cluster: str | None, status: str, reason: str, answer: Mappi
     working = answer.get("working") if isinstance(answer.get("working"), str) and RUN_ID.match(answer["working"]) else None
     return Held(host, cluster, "ok", held, by, "" if held else evidence.one_line(answer.get("message") or ""),
                 machine if isinstance(machine, str) and _HEX.match(machine) else None, pid if isinstance(pid, int) else None,
-                int(remaining) if isinstance(remaining, (int, float)) else None, working)
+                int(remaining) if isinstance(remaining, (int, float)) else None, working, member)
 
 
 def decide(answers: Iterable[Held], run_id: str, cluster: str | None = None) -> tuple[bool, str]:
@@ -117,9 +118,10 @@ def decide(answers: Iterable[Held], run_id: str, cluster: str | None = None) -> 
     nobody else holds any of the others, those others are enough: somebody who could lock the silent ones could not be
     stopped from here at all, and the steps that come here have guards of their own.
     """
-    expected = [item for item in answers if cluster is None or item.cluster in (None, cluster)]
+    asked = [item for item in answers if cluster is None or item.cluster in (None, cluster)]
+    expected = [item for item in asked if item.member]
     mine = [item for item in expected if item.held]
-    working = [item for item in expected if item.working]
+    working = [item for item in asked if item.working]
     if working:
         return False, f"run {working[0].working} is still at work on {working[0].host}: {working[0].reason}; let it end, and run again"
     others = [item for item in expected if item.by not in (None, run_id) and not item.held]

@@ -33,7 +33,8 @@ BACKUP = re.compile(r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|d
                     r"|\.\d+\.\d{4}-\d{2}-\d{2}@\d{2}:\d{2}:\d{2}~|[._-]\d{8}([T_-]?\d{4,6})?)$")
 
 
-def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None, risk: int = 2, **more: Any) -> Step:
+def new_step(scene: Scene, remedy: str, target: str, blocked_by: str | None, risk: int = 2, **more: Any) -> Step:
+    """A step on the finding's host, blocked where another tool owns the files or the operator leaves the host out."""
     finding = scene.finding
     component, concerned = more.pop("component", finding.component), more.pop("concerned", [finding.component])
     # Where another tool owns the files this comes first, whatever else stands in the way: it names the place to change.
@@ -68,15 +69,20 @@ def edit_manifest(scene: Scene) -> Step | None:
     path = next((proof.path for proof in finding.evidence if proof.kind == "file" and proof.path), None)
     if path is None:
         what = "this instance runs from no manifest of the static pod folder: change it where it is defined"
-        return _step(scene, "edit_manifest", finding.component or "", what)
+        return new_step(scene, "edit_manifest", finding.component or "", what)
+    return set_flag(scene, path, "leader-elect", "true", elect=True)
+
+
+def set_flag(scene: Scene, path: str, flag: str, value: str, elect: bool = False) -> Step:
+    """One flag of a component in its manifest, which the kubelet restarts; elect: whether the new process must prove that it elects."""
     record = _manifest(scene.document, path)
     try:
-        made = edit.set_argument(Source.of(record), finding.component or "", "leader-elect", "true")
+        made = edit.set_argument(Source.of(record), scene.finding.component or "", flag, value)
     except EditRefused as refused:
-        return _step(scene, "edit_manifest", path, str(refused))
-    expect = {**_expectation(scene, "kubelet"), "words": _words(scene, path)}
-    return _step(scene, "edit_manifest", path, _not_now(scene) or _stray(scene, path) or _pending(scene, expect, [path]), diff=made.diff,
-                 change=_splice(made), expect=expect, guard=_guard(scene, path))
+        return new_step(scene, "edit_manifest", path, str(refused))
+    expect = {**_expectation(scene, "kubelet", {flag: value}, elect), "words": _words(scene, path)}
+    return new_step(scene, "edit_manifest", path, _not_now(scene) or _stray(scene, path) or _pending(scene, expect, [path]), diff=made.diff,
+                    change=_splice(made), expect=expect, guard=node_guard(scene, path))
 
 
 def edit_config(scene: Scene) -> Step | None:
@@ -85,16 +91,16 @@ def edit_config(scene: Scene) -> Step | None:
     record = dict(raw.get("config") or {})
     path = record.get("host_path")
     if not path:
-        return _step(scene, "edit_config", str(record.get("path") or "its --config file"),
-                     "the file could not be found on the host: it lives in the container or in a volume that is not a host path")
+        return new_step(scene, "edit_config", str(record.get("path") or "its --config file"),
+                        "the file could not be found on the host: it lives in the container or in a volume that is not a host path")
     record["path"] = path
     try:
         made = edit_scalar.set_scalar(Source.of(record), ["leaderElection", "leaderElect"], True)
     except EditRefused as refused:
-        return _step(scene, "edit_config", path, str(refused))
+        return new_step(scene, "edit_config", path, str(refused))
     expect = _expectation(scene, "signal")
-    return _step(scene, "edit_config", path, _not_now(scene) or _pending(scene, expect, []), diff=made.diff, change=_splice(made),
-                 expect=expect, guard=_guard(scene))
+    return new_step(scene, "edit_config", path, _not_now(scene) or _pending(scene, expect, []), diff=made.diff, change=_splice(made),
+                    expect=expect, guard=node_guard(scene))
 
 
 def restart(scene: Scene) -> Step | None:
@@ -105,12 +111,12 @@ def restart(scene: Scene) -> Step | None:
     target = f"pid {raw.get('pid')}"
     running = [word for word in raw.get("argv") or () if word.startswith("--")]
     if not any([word for word in use.words if word.startswith("--")] == running for use in uses):
-        return _step(scene, "restart", target, _not_now(scene) or
-                     "the kubelet holds an older manifest than the file: a restart of the component would run the old one "
-                     "again; find out why the kubelet did not take it (its log), a restart of the kubelet is risk 3")
+        return new_step(scene, "restart", target, _not_now(scene) or
+                        "the kubelet holds an older manifest than the file: a restart of the component would run the old one "
+                        "again; find out why the kubelet did not take it (its log), a restart of the kubelet is risk 3")
     expect, loads = _expectation(scene, "signal"), [path for path in [flags.string_flag(raw.get("argv") or (), "config")] if path]
-    return _step(scene, "restart", target, _not_now(scene) or _pending(scene, expect, loads), expect=expect,
-                 guard={**_guard(scene), "loads": loads}, diff=f"restart of {scene.finding.component} {target}\n")
+    return new_step(scene, "restart", target, _not_now(scene) or _pending(scene, expect, loads), expect=expect,
+                    guard={**node_guard(scene), "loads": loads}, diff=f"restart of {scene.finding.component} {target}\n")
 
 
 def move_out(scene: Scene) -> Step | None:
@@ -122,21 +128,21 @@ def move_out(scene: Scene) -> Step | None:
     stray = [path for path in paths if path not in right]
     target = ", ".join(stray)
     if finding.component in ("etcd", "kube-apiserver"):
-        return _step(scene, "move_out", target, f"manifests of {finding.component} are never moved automatically")
+        return new_step(scene, "move_out", target, f"manifests of {finding.component} are never moved automatically")
     if len(right) != 1 or len(stray) != 1 or not BACKUP.search(stray[0]):
-        return _step(scene, "move_out", target, "which of these files is the right one is not beyond doubt: "
-                     f"compare {' and '.join(paths)} and move the wrong one out of the folder")
+        return new_step(scene, "move_out", target, "which of these files is the right one is not beyond doubt: "
+                        f"compare {' and '.join(paths)} and move the wrong one out of the folder")
     running = [word for word in _instance(scene).get("argv") or () if word.startswith("--")]
     wanted = {path: [word for word in uses[path].words if word.startswith("--")] for path in (right[0], stray[0])}
     if running != wanted[right[0]] or wanted[stray[0]] == running:
-        return _step(scene, "move_out", target, f"the running {finding.component} does not follow {right[0]} alone: compare "
-                     f"it with {stray[0]} and move the wrong one out of the folder")
+        return new_step(scene, "move_out", target, f"the running {finding.component} does not follow {right[0]} alone: compare "
+                        f"it with {stray[0]} and move the wrong one out of the folder")
     record = _manifest(scene.document, stray[0])
     diff = "".join(f"-{line}\n" for line in (record.get("text") or "").splitlines())
-    return _step(scene, "move_out", stray[0], _not_now(scene),
-                 diff=f"--- {stray[0]}\n+++ kept in the journal\n{diff}",
-                 change={"kind": "move_out", "path": stray[0], "sha256": record.get("sha256"), "splices": []},
-                 expect=_expectation(scene, None), guard=_guard(scene, right[0]))
+    return new_step(scene, "move_out", stray[0], _not_now(scene),
+                    diff=f"--- {stray[0]}\n+++ kept in the journal\n{diff}",
+                    change={"kind": "move_out", "path": stray[0], "sha256": record.get("sha256"), "splices": []},
+                    expect=_expectation(scene, None), guard=node_guard(scene, right[0]))
 
 
 def _stray(scene: Scene, path: str) -> str | None:
@@ -191,12 +197,11 @@ def _b64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _expectation(scene: Scene, how: str | None) -> dict[str, Any]:
+def _expectation(scene: Scene, how: str | None, wanted: Mapping[str, str] | None = None, elect: bool = True) -> dict[str, Any]:
     raw = _instance(scene)
     answers = control_plane.data(scene.document, "component_http").get("components") or []
     answer = next((item for item in answers if item.get("pid") == raw.get("pid")), {})
-    wanted = {"leader-elect": "true"} if how == "kubelet" else {}
-    return {"component": scene.finding.component, "restart": how, "flags": wanted, "elect": True, "pid": raw.get("pid"),
+    return {"component": scene.finding.component, "restart": how, "flags": dict(wanted or {}), "elect": elect, "pid": raw.get("pid"),
             "started_at": raw.get("started_at"), "address": answer.get("address"), "port": answer.get("port"),
             "image": _image(scene)}
 
@@ -214,7 +219,7 @@ def _image(scene: Scene) -> str | None:
     return None
 
 
-def _guard(scene: Scene, path: str | None = None) -> dict[str, Any]:
+def node_guard(scene: Scene, path: str | None = None) -> dict[str, Any]:
     """What the node checks again at the last moment. path: the component's manifest, the one of the usual name if not given."""
     plane = control_plane.extract(scene.document)
     uses = [use for use in plane.files if use.component == scene.finding.component] if plane else []
@@ -239,24 +244,27 @@ def kubeadm_config(scene: Scene) -> Step | None:
             # Secrets in it are masked byte for byte: the splice is done on the true text, where the API is.
             edits.append(edit_scalar.set_extra_arg(Source.of(source), section, "leader-elect", "true"))
     except (EditRefused, manifest.ManifestError) as refused:
-        return _step(scene, "kubeadm_config", target, str(refused), risk=1, component=None)
+        return new_step(scene, "kubeadm_config", target, str(refused), risk=1, component=None)
     splices = sorted(splice for made in edits for splice in _splice(made)["splices"])
-    return _step(scene, "kubeadm_config", target, None, risk=1, component=None, concerned=list(sections.values()), limit=60,
-                 diff="".join(made.diff for made in edits),
-                 change={"kind": "kubeadm_config", "path": target, "real": KUBEADM_CONFIG, "sha256": record.get("sha256"), "splices": splices,
-                         "resource_version": record.get("resource_version"), "cluster_uid": server.get("kube_system_uid")})
+    return new_step(scene, "kubeadm_config", target, None, risk=1, component=None, concerned=list(sections.values()), limit=60,
+                    diff="".join(made.diff for made in edits),
+                    change={"kind": "kubeadm_config", "path": target, "real": KUBEADM_CONFIG, "sha256": record.get("sha256"), "splices": splices,
+                            "resource_version": record.get("resource_version"), "cluster_uid": server.get("kube_system_uid")})
 
 
 def recover(scene: Scene) -> Step | None:
     """KM902: the node finishes or undoes what was interrupted, and looks whether the component is well."""
-    return _step(scene, "recover", "/var/lib/kubemend/journal", _not_now(scene), guard=_guard(scene),
-                 diff="finish or undo what the journal left open\n", limit=600)
+    return new_step(scene, "recover", "/var/lib/kubemend/journal", _not_now(scene), guard=node_guard(scene),
+                    diff="finish or undo what the journal left open\n", limit=600)
 
 
 def restore_levels(scene: Scene) -> Step | None:
-    """KM903: the node from which levels were raised puts them back; nothing restarts."""
-    return _step(scene, "restore_levels", "log levels that a capture raised", None, 1,
-                 diff="put back the log levels that captures raised from here\n", limit=150)
+    """KM903: the node from which levels were raised puts them back; what was raised by a restart needs another."""
+    raised = control_plane.data(scene.document, "journal").get("levels") or ()
+    again = sorted({str(one.get("path")).rpartition(" ")[2] for one in raised if one.get("restart")})
+    diff = "put back the log levels that captures raised from here" + (f", with a restart of {', '.join(again)}" if again else "")
+    return new_step(scene, "restore_levels", "log levels that a capture raised", _not_now(scene) if again else None, 2 if again else 1,
+                    diff=diff + "\n", limit=150 + 900 * len(again), guard=node_guard(scene) if again else None)
 
 
 def clean_up(scene: Scene) -> Step | None:

@@ -64,6 +64,10 @@ class Controller:
         code = self._process.wait(timeout)
         return code, json.loads((self.report / "report.json").read_text(encoding="utf-8"))
 
+    def wait_failed(self, timeout: float = 240) -> int:
+        """Its exit code, when it ends before there is a report."""
+        return self._process.wait(timeout)
+
     def kill(self) -> None:
         """All of it, its workers and ssh included, by the mark in their environments; again, until nothing new is born."""
         with contextlib.suppress(ProcessLookupError):

@@ -14,10 +14,11 @@ import os
 import pytest
 
 from tests.gate import machine
-from tests.lab import host, kubespray
+from tests.lab import bringup, host, interrupt, kubeletlevel, kubespray, podman
 from tests.lab.cluster import Cluster
 from tests.lab.repairing import CONSENT, broken, codes, state, untouched
 from tests.lab.staticpod import MANAGER, SCHEDULER, election_off, manifest, processes
+from tests.lab.test_capture import WAITING, levels, raised
 
 OLD, NEW = "v1.18.4", "v1.36.3"
 
@@ -61,6 +62,32 @@ def test_controller_manager_by_its_manifest(cluster, play):
         assert "kube_kubeadm_controller_extra_args" in " ".join(done.stdout.split())
         assert b"--leader-elect=true" in cluster.read("m2", manifest(MANAGER))
         assert not election_off(cluster, "m2", MANAGER)
+
+
+def test_a_kubelets_level_by_the_file_of_its_unit(cluster, tmp_path):
+    """The number behind --v there, back to the same bytes: at the end, and by the host itself after it was started again."""
+    arguments = ("-e", "kubemend_capture_components=kubelet", "-e", "kubemend_allow=capture_restart", "--limit", "m2")
+    with kubeletlevel.deaf(cluster, "m2", kubespray.KUBELET_CONFIG):
+        before, former = cluster.read("m2", kubespray.ENVIRONMENT), kubeletlevel.argv(cluster, "m2")
+        with interrupt.Controller(cluster, tmp_path / "capture", *arguments, "-e", "kubemend_capture_seconds=3", name="capture_logs") as controller:
+            cluster.wait(lambda: WAITING in controller.output, 300, "the restart")
+            assert kubeletlevel.v_flags(cluster, "m2") == ["--v=4"]
+            assert cluster.read("m2", kubespray.ENVIRONMENT) == before.replace(b'KUBE_LOG_LEVEL="--v=2"', b'KUBE_LOG_LEVEL="--v=4"')
+            code, report = controller.wait(600)
+        assert (code, levels(report)) == (0, {("m2", "kubelet"): (True, True)}), controller.output[-4000:]
+        assert cluster.read("m2", kubespray.ENVIRONMENT) == before and kubeletlevel.argv(cluster, "m2") == former
+        assert kubeletlevel.momentary(cluster, "m2") == [] and interrupt.left_over(cluster) == []
+
+        with interrupt.Controller(cluster, tmp_path / "killed", *arguments, "-e", "kubemend_capture_seconds=3600", name="capture_logs") as controller:
+            cluster.wait(lambda: WAITING in controller.output, 300, "the restart")
+            controller.kill()
+        node = cluster.node("m2")
+        podman.podman("kill", node.container, timeout=60)
+        podman.podman("start", node.container, timeout=60)
+        bringup.wait_booted(node)
+        cluster.wait(lambda: not raised(cluster, "m2"), 240, "m2 to take it back after its start")
+        assert cluster.read("m2", kubespray.ENVIRONMENT) == before and kubeletlevel.argv(cluster, "m2") == former
+        cluster.wait_healthy()
 
 
 def test_scheduler_by_the_file_that_its_pod_does_not_watch(cluster, play):

@@ -14,7 +14,7 @@ __metaclass__ = type
 import os
 import stat
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, spec
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs, spec
 
 FOLDER = "/var/lib/kubelet/device-plugins"
 CHECKPOINT = "kubelet_internal_checkpoint"
@@ -25,7 +25,10 @@ CONNECT_SECONDS = 0.5
 
 
 def collect(context, folder=FOLDER):
-    """{folder, kubelet_socket, sockets, checkpoint}; times are of the sockets' making, seconds since 1970."""
+    """{folder, kubelet_socket, sockets, checkpoint, running}; times are of the sockets' making, seconds since 1970.
+
+    running: the UIDs of pods to which devices were given and that have a process.
+    """
     context.source = folder
     if not os.path.isdir(folder):
         raise spec.Absent("%s does not exist" % folder)
@@ -35,9 +38,28 @@ def collect(context, folder=FOLDER):
         if stat.S_ISSOCK(found.st_mode) and len(sockets) < MAX_SOCKETS:
             sockets.append({"name": name, "made": found.st_mtime, "answers": answers(os.path.join(folder, name))})
     kubelet = [one for one in sockets if one["name"] == KUBELET]
+    found = checkpoint(os.path.join(folder, CHECKPOINT), context)
     return {"folder": folder, "kubelet_socket": kubelet[0] if kubelet else None,
-            "sockets": [one for one in sockets if one["name"] != KUBELET],
-            "checkpoint": checkpoint(os.path.join(folder, CHECKPOINT), context)}
+            "sockets": [one for one in sockets if one["name"] != KUBELET], "checkpoint": found,
+            "running": sorted(alive(set(entry["pod_uid"] for entry in found["entries"])) if found else ())}
+
+
+def running(folder=FOLDER):
+    """The UIDs of pods to which devices were given and that have a process now; None where that cannot be told."""
+    found = checkpoint(os.path.join(folder, CHECKPOINT), spec.Context({}, [], {}))
+    if found is None:
+        return set()
+    return None if found["error"] else alive(set(entry["pod_uid"] for entry in found["entries"]))
+
+
+def alive(uids):
+    """Those of these pods that have a process."""
+    found = set()
+    for name in os.listdir("/proc") if uids else ():
+        if name.isdigit() and found != uids:
+            uid = procfs.cgroup(files.text("/proc/%s/cgroup" % name) or "")["pod_uid"]
+            found.update([uid] if uid in uids else [])
+    return found
 
 
 def answers(path):

@@ -23,7 +23,7 @@ def collect(context):
     pending: {run_id, entry, state: before|after|neither|unknown, sha256, temp, error} and the intent's OF_INTENT.
     unproven: steps that changed something and whose proof never came: {run_id, step, component, path, running}.
     down: components that do not run, and whose newest step failed: {run_id, step, component, path, reason}.
-    levels: log levels that were raised from here and not put back: {run_id, entry, path, real, level, former, at, overdue}.
+    levels: log levels that were raised from here and not put back: {run_id, entry, path, real, level, former, at, overdue, restart}.
     busy: somebody changes this node at this moment, so that what is pending may be under way.
     """
     if not os.path.isdir(ROOT):
@@ -42,7 +42,7 @@ def collect(context):
     down = [dict((name, one.get(name)) for name in ("run_id", "step", "component", "path", "reason"))
             for component, one in sorted(proof.failures(ROOT).items()) if not procfs.any_of((component,), context.processes)]
     return {"pending": pending, "unproven": unproven, "down": down, "runs": runs[-MAX_RUNS:], "lock": _lock(durable.ChangeError),
-            "busy": busy or durable.busy(ROOT), "levels": _levels(durable.clock()) if _ever_raised(runs) else [],
+            "busy": busy or durable.busy(ROOT), "levels": (_levels(durable.clock()) if _ever_raised(runs) else []) + _by_restart(),
             "temp_files": sorted(path for folder in folders for path in _temp_files(folder))}
 
 
@@ -64,7 +64,25 @@ def _levels(clock):
         boot_id, uptime = intent["clock"]
         left = uptime + intent["seconds"] - clock[1] if boot_id == clock[0] else PATIENCE - clock[1]
         found.append(dict([(name, intent[name]) for name in ("path", "real", "level", "former", "at")],
-                          run_id=item["run_id"], entry=item["entry"], overdue=left < -PATIENCE))
+                          run_id=item["run_id"], entry=item["entry"], overdue=left < -PATIENCE, restart=False))
+    return found
+
+
+def _by_restart():
+    """Those that only another restart takes back."""
+    import glob
+    run_ids = sorted(set(os.path.basename(os.path.dirname(path)) for path in glob.glob(ROOT + "/journal/*/proof-raise-*")))
+    if not run_ids:
+        return []
+    from ansible_collections.kubemend.remediation.plugins.module_utils import level, level_restart, log_level
+    found = []
+    for run_id in run_ids:
+        for one in level_restart.left(run_id, ROOT):
+            expect, former = one.get("expect") or {}, (one.get("former") or {}).get("argv") or []
+            found.append({"path": "log level of %s" % one.get("component"), "real": "level:%s" % one.get("component"), "run_id": run_id,
+                          "level": str(expect.get("level") or (expect.get("flags") or {}).get("v")), "former": str(level.of_argv(former)),
+                          "at": one.get("at"), "entry": "proof-%s" % one.get("step"), "restart": True,
+                          "overdue": log_level.overdue(run_id, ROOT, PATIENCE)})
     return found
 
 

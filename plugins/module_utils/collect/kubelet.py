@@ -27,6 +27,8 @@ def collect(context):
     """The kubelet as it runs, or as it would start."""
     process, block, trouble = here(context.processes)
     found = unit.unit(block) if block else None
+    if found:
+        found.update(_start(block))
     if process is None and found is None:
         if trouble:
             raise Failed(trouble)
@@ -35,6 +37,17 @@ def collect(context):
     folder = (procfs.link(process["pid"], "cwd") if process else None) or "/"
     context.source = "pid %d" % process["pid"] if process else found["name"]
     return dict(_configuration(argv, folder), process=process, unit=found, argv=files.masked_argv(argv), argv_source="process" if process else "unit")
+
+
+def _start(block):
+    """start_words: ExecStart as it stands there; split_variables: those of it whose values become words, with them, None where one is a secret;
+    environment_files: the files that set them.
+    """
+    values = unit.environment(block)
+    told = [(name, values.get(name, "")) for name in unit.split_variables(block)]
+    plain = [[name, value if files.masked_argv(unit.words(value)) == unit.words(value) else None] for name, value in told]
+    return {"start_words": files.masked_argv(unit.start_words(block)), "split_variables": plain,
+            "environment_files": [files.record(path) for path in unit.environment_paths(block)[:MAX_DROPINS]]}
 
 
 def here(processes):

@@ -51,15 +51,27 @@ def _number(value):
     return int(value) if value.isdigit() else None
 
 
+def start_words(block):
+    """The words of ExecStart as they stand there; [] when the unit starts nothing."""
+    starts = [value for value in block.get("ExecStart", []) if "argv[]=" in value]
+    return words(starts[-1].split("argv[]=", 1)[1].split(" ; ", 1)[0]) if starts else []
+
+
+def split_variables(block):
+    """The variables of ExecStart whose values become words of their own: $NAME, in their order."""
+    return [word[1:] for word in start_words(block) if word.startswith("$") and not word.startswith(("${", "$$"))]
+
+
+def environment_paths(block):
+    """The files of EnvironmentFiles=, in their order."""
+    return [value.rpartition(" (ignore_errors=")[0] or value for value in block.get("EnvironmentFiles", [])]
+
+
 def command_line(block, read=files.text):
     """The argv that ExecStart would have, its variables replaced as systemd does; [] when the unit starts nothing."""
-    starts = [value for value in block.get("ExecStart", []) if "argv[]=" in value]
-    if not starts:
-        return []
     variables = environment(block, read)
-    arguments = starts[-1].split("argv[]=", 1)[1].split(" ; ", 1)[0]
     result = []
-    for word in words(arguments):
+    for word in start_words(block):
         if word.startswith("$") and not word.startswith(("${", "$$")):
             result += words(variables.get(word[1:], ""))
         else:
@@ -75,8 +87,7 @@ def environment(block, read=files.text):
             name, equal, text = word.partition("=")
             if equal:
                 variables[name] = text
-    for value in block.get("EnvironmentFiles", []):
-        path = value.rpartition(" (ignore_errors=")[0] or value
+    for path in environment_paths(block):
         variables.update(environment_file(read(path) or ""))
     return variables
 

@@ -38,11 +38,11 @@ FAULTS = (
         code="KM903",
         title="Log level left behind",
         severity="warning",
-        applies="control-plane hosts from which a capture raised log levels",
+        applies="hosts from which a capture raised log levels",
         explanation="capture_logs raises levels for a limited time, and a service on the node that raised them puts them back even when the "
                     "controller is gone. Here it did not: the service was removed, or what it asks (an API server, the component itself) never "
                     "answered. A raised level costs disk and time, and above 7 it logs the bodies of requests.",
-        remedy="Put it back, which restarts nothing: the next repairing run does, or revert with the capture's run id.",
+        remedy="Put it back: the next repairing run does, or revert with the capture's run id. It restarts nothing but what was raised by a restart (risk 2).",
         risk=1,
         needs=("journal",),
         node=manifests.left_behind,

@@ -38,11 +38,14 @@ class Made:
 
 def planned(plan: Plan, check: bool) -> str:
     """What will be raised, before it is."""
-    lines = [f"{'Check mode, nothing is changed. Would raise' if check else 'Raising'} for {plan.seconds} s, without a restart:"] if plan.targets else [
-        "No level has to be raised; what is logged now is captured."]
+    doing = "Check mode, nothing is changed. Would raise" if check else "Raising"
+    how = "" if any(target.step for target in plan.targets) else ", without a restart"
+    lines = [f"{doing} for {plan.seconds} s{how}:"] if plan.targets else ["No level has to be raised; what is logged now is captured."]
     for target in plan.targets:
         through = f" (asked through {target.host})" if target.host != target.on else ""
+        through += f", by a restart of it ({target.step.get('target')})" if target.step else ""
         lines.append(f"  {target.on} {target.component}: {target.former} -> {target.level}{through}")
+        lines += [f"    {line}" for line in str((target.step or {}).get("diff") or "").splitlines()]
     lines += [f"  {note}" for note in plan.refused + plan.notes]
     return "\n".join(escape(line) for line in lines) + "\n"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, durable, journal, level, lock, log_level
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, durable, journal, level, level_restart, lock, log_level, outlive
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal as collector
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import spec
@@ -96,7 +96,7 @@ def test_the_service_is_there_before_the_first_level_is_raised(host: Host) -> No
     assert answer == {"targets": [{"real": SCHEDULER, "state": "raised", "reason": ""}, {"real": KUBELET, "state": "raised", "reason": ""}], "error": None}
     armed, until, commands = seen[0]
     assert armed == [True] * 4 and commands == [["systemctl", "start", UNIT]]
-    assert until == {"boot": "boot-1/7", "uptime": 5000.0 + 60 + log_level.budget(2), "complete": False}  # should we be killed now
+    assert until == {"boot": "boot-1/7", "uptime": 5000.0 + 60 + log_level.budget([{}, {}]), "complete": False}  # should we be killed now
     assert host.until() == {"boot": "boot-1/7", "uptime": 5060.0, "complete": True} and host.armed() == [True] * 4
     text = (host.units / UNIT).read_text()
     program = f"{host.root}/levels/{RUN}.py"
@@ -263,7 +263,7 @@ def test_run_answers_through_a_process_of_its_own(host: Host) -> None:
 
 
 def test_run_of_one_that_is_killed_says_so(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply_step, "outlive", lambda *dummy: None)
+    monkeypatch.setattr(outlive, "run", lambda *dummy: None)
     answer = log_level.run(host.params())
     assert answer["targets"] == [] and "put back in time" in answer["error"]
 
@@ -272,12 +272,35 @@ def test_probing_changes_nothing(host: Host) -> None:
     host.answers[SCHEDULER] = 404, ""
     host.answers[MANAGER] = LOST
     answer = log_level.run(host.params((SCHEDULER, 2), (MANAGER, 0), (KUBELET, 0), state="probed"))
-    assert states(answer) == [(SCHEDULER, "refused"), (MANAGER, "refused"), (KUBELET, "offered")]
+    assert states(answer) == [(SCHEDULER, "absent"), (MANAGER, "refused"), (KUBELET, "offered")]
     assert "without profiling" in answer["targets"][0]["reason"] and "does not answer" in answer["targets"][1]["reason"]
     assert not list(host.puts()) and host.results() == [] and host.armed() == [False] * 4
 
 
 # What the service runs.
+
+
+def test_nothing_is_restarted_after_one_that_did_not_come_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def raise_one(dummy_step: Any, target: Any, dummy_params: Any) -> "tuple[str, str]":
+        seen.append(target["component"])
+        return "unsure", "it did not come back"
+    monkeypatch.setattr(level_restart, "raise_one", raise_one)
+    params = host.params((MANAGER, 0), (SCHEDULER, 2), (KUBELET, 0))
+    params["targets"] = [dict(one, component=one["real"], step={"remedy": "edit_manifest"}) if one["real"] != KUBELET else one for one in params["targets"]]
+    answer = log_level.raise_levels(params)
+    assert states(answer) == [(MANAGER, "unsure"), (SCHEDULER, "refused"), (KUBELET, "raised")] and seen == [MANAGER]
+    assert "nothing more is restarted, because level:kube-controller-manager did not come back" in answer["targets"][1]["reason"]
+
+
+def test_nothing_is_restarted_without_the_service_or_after_another_hosts(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(level_restart, "raise_one", lambda *dummy: pytest.fail("it was"))
+    params = host.params((SCHEDULER, 2))
+    params["targets"][0].update(component="kube-scheduler", step={"remedy": "edit_manifest"})
+    assert "what was restarted on m1" in log_level.raise_levels(dict(params, halt="nothing more, because of what was restarted on m1"))["targets"][0]["reason"]
+    monkeypatch.setattr(log_level, "_armed", lambda step: False)
+    assert "somebody put everything back meanwhile" in log_level.raise_levels(params)["targets"][0]["reason"]
 
 
 def expire(host: Host) -> dict[str, Any]:
@@ -330,7 +353,7 @@ def test_it_does_not_end_before_all_is_raised(host: Host) -> None:
     with journal.opened(host.root, RUN) as fd:
         for name in os.listdir(fd):
             os.unlink(name, dir_fd=fd)
-    assert expire(host) == {} and sum(host.slept) == pytest.approx(60 + log_level.budget(2))
+    assert expire(host) == {} and sum(host.slept) == pytest.approx(60 + log_level.budget([{}, {}]))
 
 
 def killed() -> None:
@@ -388,7 +411,7 @@ def test_evidence_names_what_is_raised_and_what_is_overdue(host: Host, monkeypat
     host.boot, host.uptime = boot, 5000.0 + later
     one, = collector.collect(spec.Context({}, [], {}))["levels"]
     assert one == {"run_id": RUN, "entry": "001-raise", "path": "log level of kube-scheduler", "real": SCHEDULER, "level": "4", "former": "2",
-                   "at": one["at"], "overdue": overdue}
+                   "at": one["at"], "overdue": overdue, "restart": False}
     log_level.restore(host.params())
     assert collector.collect(spec.Context({}, [], {}))["levels"] == []
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 
 import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capturing, locking
@@ -150,6 +151,15 @@ def test_an_answer_that_was_never_heard(folder):
     assert became(folder, FIRST) == [(SCHEDULER, False, False, "timed out again")]  # as far as anybody knows
 
 
+def test_a_restart_that_was_not_proven_is_not_put_back_by_silence(folder):
+    """Its files are back, so that its host has nothing more to put back: that is no success."""
+    target = replace(FIRST, step={"id": "raise-kube-scheduler"})
+    note(folder, RAISED, says(SCHEDULER, "unsure", "it did not come back"))
+    note(folder, RESTORED)
+    assert became(folder, target) == [(SCHEDULER, False, False, "it did not come back")]
+    assert verdict(folder, plan(target))[0] == "failed" and "it did not come back" in verdict(folder, plan(target))[1]
+
+
 def test_what_was_never_begun(tmp_path):
     assert became(tmp_path) == [(SCHEDULER, False, None, "it was not begun"), (KUBELET, False, None, "it was not begun")]
     note(tmp_path, RESTORED, status="unreachable", reason="timed out")
@@ -168,11 +178,13 @@ def test_without_targets_no_lock_is_needed(tmp_path):
 
 def test_what_can_be_raised_is_what_its_host_offers(folder):
     note(folder, PROBED, says(SCHEDULER, "offered"), says(KUBELET, "refused", "it is off"))
-    assert capturing.offered(str(folder), plan()) == ((FIRST,), ("kubelet of w1 stays at level 0: it is off",))
+    assert capturing.offered(str(folder), plan()) == ((FIRST,), (), ("kubelet of w1 stays at level 0: it is off",))
     note(folder, PROBED, status="unreachable", reason="timed out")
-    assert capturing.offered(str(folder), plan())[1] == ("kube-scheduler of m1 stays at level 2: timed out", "kubelet of w1 stays at level 0: timed out")
+    assert capturing.offered(str(folder), plan())[2] == ("kube-scheduler of m1 stays at level 2: timed out", "kubelet of w1 stays at level 0: timed out")
     (folder / "capture" / "m1.probed.json").unlink()
-    assert capturing.offered(str(folder), plan(FIRST)) == ((), ("kube-scheduler of m1 stays at level 2: nobody asked it",))
+    assert capturing.offered(str(folder), plan(FIRST)) == ((), (), ("kube-scheduler of m1 stays at level 2: nobody asked it",))
+    note(folder, PROBED, says(SCHEDULER, "absent", "it has none"), says(KUBELET, "offered"))
+    assert capturing.offered(str(folder), plan()) == ((SECOND,), ((FIRST, "it has none"),), ())
 
 
 @pytest.mark.parametrize("state", ["", "raised", "OFFERED", None, True])

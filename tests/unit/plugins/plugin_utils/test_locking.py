@@ -138,3 +138,12 @@ def test_a_step_that_is_still_at_work_keeps_its_lock_and_everybody_out(tmp_path:
         assert found.working == RUN and not found.held
     proof.end(RUN, "01-m1-x", proof.PROVEN, root=root)
     assert cluster_lock.run({**params, "state": "released"})["changed"] is True and lock.read(root) is None
+
+
+def test_a_node_that_is_only_changed_is_no_part_of_the_majority() -> None:
+    """Three masters are another run's, four workers ours: that is nobody's cluster."""
+    workers = [Held(f"w{number}", "a", "ok", True, RUN, member=False) for number in range(4)]
+    assert locking.decide([*map(_theirs, ("m1", "m2", "m3")), *workers], RUN)[0] is False
+    assert locking.decide([_mine("m1"), Held("w1", "a", "ok", False, OTHER, "held", member=False)], RUN) == (True, "")
+    assert locking.decide([_mine("m1"), Held("w1", "a", "ok", False, None, "at work", working=OTHER, member=False)], RUN)[0] is False
+    assert locking.said("w1", "a", "ok", "", {}, RUN, False).member is False and locking.said("w1", "a", "unreachable", "", {}, RUN, False).member is False

@@ -1,0 +1,119 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: which files make a kubelet start with another log level. Pure, from evidence.
+
+Where its unit has a variable for the level (kubespray's KUBE_LOG_LEVEL), the number in that file; else a drop-in of ours
+that gives the last variable of ExecStart another value, under /run, so that a reboot removes it. The package's own files
+are left alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import level as levels
+from ansible_collections.kubemend.remediation.plugins.module_utils import pending
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubelet as collected
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import unit as systemd
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, edit_source, remedies
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
+
+REMEDY, VARIABLE = "raise_kubelet", "KUBE_LOG_LEVEL"
+DROPIN, ENVIRONMENT = "/run/systemd/system/kubelet.service.d/zz-kubemend.conf", "/run/kubemend/kubelet.env"
+ASSIGNMENT = re.compile(rf"(?m)^[ \t]*{VARIABLE}[ \t]*=.*$")
+NUMBER = re.compile(r"(?<=--v[= ])\d+")
+
+
+def raise_kubelet(scene: Scene, level: int, run_id: str) -> Step:
+    """The step that starts this host's kubelet again with that level."""
+    data = control_plane.data(scene.document, "kubelet")
+    unit, process = data.get("unit") or {}, data.get("process") or {}
+    expect = {"component": "kubelet", "restart": "unit", "level": level, "pid": process.get("pid"), "started_at": process.get("started_at")}
+    change, diff, why = None, "", _not_now(scene, data)
+    try:
+        change, diff = _in_its_file(unit, level) or _beside_it(unit, level, run_id)
+    except edit_source.EditRefused as refused:
+        why = why or str(refused)
+    return remedies.new_step(scene, REMEDY, change["path"] if change else collected.UNIT, why, component="kubelet", diff=diff, change=change, expect=expect,
+                             guard=remedies.node_guard(scene))
+
+
+def _not_now(scene: Scene, data: Mapping[str, Any]) -> str | None:
+    """What forbids the restart, as far as evidence tells; the node looks again at the last moment."""
+    host, unit, allow = scene.finding.host or "", data.get("unit") or {}, scene.consent.allow
+    if unit.get("name") != collected.UNIT or not data.get("process"):
+        return f"the kubelet of {host} does not run as {collected.UNIT}: raise its level where it is started"
+    if (data.get("healthz") or {}).get("status") != 200:
+        return f"the kubelet of {host} is not healthy: mend it first (journalctl -u kubelet)"
+    if scene.cluster.api_status != "ok":
+        return f"no API server answers ({scene.cluster.api_reason or scene.cluster.api_status}): kubelets are left alone until one does"
+    held = control_plane.data(scene.document, "devices").get("running") or ()
+    if held and "kubelet_restart" not in allow:
+        return (f"pods with devices run on {host} ({', '.join(held[:5])}): they may lose them when the kubelet restarts; wait for their end, or allow it "
+                "with -e kubemend_allow=capture_restart,kubelet_restart")
+    waiting = pending.of_kubelet(data)
+    if waiting and "pending_changes" not in allow:
+        return str(pending.sentence(host, "the kubelet", waiting))
+    return None
+
+
+def _in_its_file(unit: Mapping[str, Any], level: int) -> tuple[dict[str, Any], str] | None:
+    """The number behind --v in the file that sets the variable; None where another way is needed."""
+    names = [name for name, _value in unit.get("split_variables") or ()]
+    if VARIABLE not in names or levels.given(_behind(unit, VARIABLE)) is not None:
+        return None  # what stands behind it counts
+    for record in reversed(unit.get("environment_files") or ()):
+        lines = list(ASSIGNMENT.finditer(record.get("text") or ""))
+        numbers = list(NUMBER.finditer(lines[-1].group())) if lines else []
+        if numbers:
+            return _spliced(record, lines[-1].start() + numbers[-1].start(), numbers[-1].group(), str(level))
+        if lines:
+            return None
+    return None
+
+
+def _behind(unit: Mapping[str, Any], variable: str) -> list[str]:
+    """The words of the command line behind the last place where ExecStart has the variable."""
+    words, values = [str(word) for word in unit.get("start_words") or ()], dict(unit.get("split_variables") or ())
+    places = [index for index, word in enumerate(words) if word == "$" + variable]
+    return [one for word in words[places[-1] + 1 if places else 0:] for one in (
+        systemd.words(values[word[1:]] or "") if word.startswith("$") and word[1:] in values else [word])]
+
+
+def _spliced(record: Mapping[str, Any], place: int, old: str, new: str) -> tuple[dict[str, Any], str]:
+    source = edit_source.Source.of(record)
+    data = source.text.encode("utf-8")
+    begin = len(source.text[:place].encode("utf-8"))
+    end = begin + len(old)
+    if any(begin < last and first < end for first, last in source.masked):
+        raise edit_source.EditRefused(source.path, None, "a secret stands at the place to change", edit_source.BY_HAND)
+    one = {"kind": "splice", "path": source.path, "sha256": source.sha256, "splices": [[begin, end, _b64(old), _b64(new)]]}
+    diff = edit_source.unified(source.path, data, data[:begin] + new.encode("ascii") + data[end:])
+    return {"kind": "files", "path": source.path, "files": [one], "reload": False}, diff
+
+
+def _beside_it(unit: Mapping[str, Any], level: int, run_id: str) -> tuple[dict[str, Any], str]:
+    """A drop-in that sorts behind the others, and the file with the variable that it reads."""
+    variables = unit.get("split_variables")
+    if not variables:
+        raise edit_source.EditRefused(collected.UNIT, None, "its ExecStart has no variable for more arguments", "raise the level where the unit is made")
+    name, value = variables[-1]
+    if levels.given(_behind(unit, name)) is not None:
+        raise edit_source.EditRefused(collected.UNIT, None, f"its ExecStart sets the level behind the variable {name}", "raise it there")
+    if value is None:
+        raise edit_source.EditRefused(collected.UNIT, None, f"its variable {name} holds a secret, which the evidence does not have", edit_source.BY_HAND)
+    words = re.sub(r'([\\"`$])', r"\\\1", f"{value} --v={level}".strip())
+    made = f"# Made by kubemend run {run_id} for a capture; it takes it away again, and so does a reboot.\n"
+    texts = {ENVIRONMENT: f'{made}{name}="{words}"\n', DROPIN: f"{made}[Service]\nEnvironmentFile=-{ENVIRONMENT}\n"}
+    modes = {ENVIRONMENT: "0600", DROPIN: "0644"}
+    made_files = [{"kind": "create", "path": path, "data": _b64(text), "mode": modes[path]} for path, text in texts.items()]
+    diff = "".join(edit_source.unified(path, b"", text.encode("utf-8")) for path, text in texts.items())
+    return {"kind": "files", "path": DROPIN, "files": made_files, "reload": True}, diff
+
+
+def _b64(text: str) -> str:
+    return base64.b64encode(text.encode("utf-8")).decode("ascii")

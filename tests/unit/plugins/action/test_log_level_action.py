@@ -1,0 +1,51 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When the hosts' own services put levels back, and what ends a capture that restarts one host after the other."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.action import log_level
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capturing
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
+
+STEP = {"id": "raise-kubelet"}
+
+
+def target(host, step=None):
+    return Target(host, host, "kubelet", f"level:kubelet/{host}", 0, 4, host, step=step)
+
+
+def plan(*targets):
+    return Plan("20261121T090000Z-1a2b3c", 60, 4, ("kubelet",), targets)
+
+
+def test_without_a_restart_the_time_is_that_of_the_capture():
+    made = plan(target("m1"), target("m2"), target("m3"))
+    assert [log_level._seconds(made, host) for host in made.raising] == [80, 70, 60]
+
+
+@pytest.mark.parametrize("raising", [5, 15, 45])
+def test_by_a_restart_the_controller_is_first_and_one_host_comes_after_the_other(raising):
+    """Whatever each takes to be raised, up to what is reckoned with: no service begins before the lines are read, no two at once."""
+    made = plan(target("m1"), *(target(f"w{number}", STEP) for number in range(6)))
+    hosts = made.raising[1:]
+    due = [raising * (index + 1) + log_level._seconds(made, host) for index, host in enumerate(hosts)]
+    over = raising * len(hosts) + made.seconds
+    assert min(due) >= over + log_level.READING and all(later - sooner >= 30 for sooner, later in zip(due, due[1:]))
+
+
+@pytest.mark.parametrize(("status", "state", "halted"), [("ok", "raised", False), ("ok", "refused", False), ("ok", "unsure", True),
+                                                         ("unreachable", None, True)])
+def test_what_did_not_come_back_ends_it(tmp_path, status, state, halted):
+    made = plan(target("w1", STEP), target("w2", STEP))
+    answer = {"targets": [{"real": "level:kubelet/w1", "state": state, "reason": ""}]} if state else {}
+    capturing.note(str(tmp_path), "w1", capturing.RAISED, status, "" if status == "ok" else "timed out", answer)
+    assert (log_level._halted(str(tmp_path), made, "w2") is not None) is halted and log_level._halted(str(tmp_path), made, "w1") is None
+
+
+def test_nor_is_anything_restarted_after_a_host_that_was_never_asked(tmp_path):
+    made = plan(target("w1", STEP), target("w2", STEP), target("w3"))
+    assert log_level._halted(str(tmp_path), made, "w2") is not None
+    assert log_level._halted(str(tmp_path), plan(target("w1"), target("w2", STEP)), "w2") is None

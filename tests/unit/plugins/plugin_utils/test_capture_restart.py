@@ -1,0 +1,64 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Levels that only a restart raises: the step of a repair where it is allowed by name, and else a sentence."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capture_restart
+
+MANAGER, ALLOW = "kube-controller-manager", ("capture_restart",)
+RUN = "20261121T090000Z-1a2b3c"
+
+
+def made(world, *components, allow=ALLOW, host="m2"):
+    documents = [*world.documents.values(), *([world.api] if world.api else [])]
+    targets = capture.plan(RUN, documents, components, 4, 60).targets
+    return capture_restart.add([(one, "it has no endpoint") for one in targets if one.on == host], documents, allow, RUN)
+
+
+def test_the_step_sets_the_level_and_is_proven_by_it_alone(world):
+    (target,), refused = made(world, MANAGER)
+    step = target.step
+    assert refused == () and (step["id"], step["remedy"], step["host"], step["risk"]) == (f"raise-{MANAGER}", "edit_manifest", "m2", 2)
+    assert step["expect"]["flags"] == {"v": "4"} and step["expect"]["elect"] is False and step["expect"]["restart"] == "kubelet"
+    assert step["expect"]["component"] == MANAGER and step["change"]["path"] == f"/etc/kubernetes/manifests/{MANAGER}.yaml"
+    (_begin, _end, old, new), = step["change"]["splices"]
+    assert "--v=4" in base64.b64decode(new).decode() and "leader-elect" not in base64.b64decode(new).decode() and base64.b64decode(old) == b""
+    assert "+    - --v=4\n" in step["diff"]
+
+
+def test_a_level_that_is_there_is_replaced(world):
+    world.manifest("m2", MANAGER, "--leader-elect=true", "--v=2")
+    world.run("m2", MANAGER, "--leader-elect=true", "--v=2", elect=True)
+    (target,), _refused = made(world, MANAGER)
+    assert target.former == 2 and "-    - --v=2\n+    - --v=4\n" in target.step["diff"]
+
+
+@pytest.mark.parametrize(("component", "allow", "host", "word"), [
+    (MANAGER, [], "m2", "-e kubemend_allow=capture_restart"), (MANAGER, ["pending_changes"], "m2", "-e kubemend_allow=capture_restart"),
+    ("kube-apiserver", ALLOW, "m2", "does not do for a kube-apiserver"), ("kubelet", [], "w1", "-e kubemend_allow=capture_restart"),
+])
+def test_what_is_not_restarted_says_why(world, component, allow, host, word):
+    found, (why,) = made(world, component, allow=allow, host=host)
+    assert found == () and f"{component} of {host} stays at level 0: it has no endpoint; " in why and word in why
+
+
+def test_what_a_repair_would_refuse_is_refused(world):
+    world.data("m2", "kubelet")["unit"]["active_state"] = "inactive"
+    world.data("m2", "kubelet")["process"] = None
+    found, (why,) = made(world, MANAGER)
+    assert found == () and "mend the kubelet of m2 first" in why
+
+
+def test_a_component_of_no_manifest_is_refused(world):
+    world.data("m2", "manifests")["files"] = []
+    found, (why,) = made(world, MANAGER)
+    assert found == () and "runs from no manifest" in why
+
+
+def test_nothing_to_raise_asks_nothing():
+    assert capture_restart.add([], [], ALLOW, RUN) == ((), ())
