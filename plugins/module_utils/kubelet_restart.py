@@ -63,7 +63,7 @@ def check(host, wanted, allow, own=()):
         raise guard.Refused("the kubelet of %s is not restarted, because it is not healthy (%s): mend it first (journalctl -u kubelet)"
                             % (host, found.evidence["healthz"]["error"] or "HTTP %s" % found.evidence["healthz"]["status"]))
     if expect.get("pid") is not None and expect["pid"] != found.pid:
-        raise guard.Refused("the evidence is old: the kubelet of %s is no longer the process %s but %d; %s" % (host, expect["pid"], found.pid, guard.OLD))
+        raise guard.Refused("the evidence is old: the kubelet of %s is no longer the process %s but %s; %s" % (host, expect["pid"], found.pid, guard.OLD))
     guard.answering(wanted.get("guard"), instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"], host)
     if "kubelet_restart" not in allow:
         demand_no_devices(host)
