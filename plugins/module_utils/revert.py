@@ -17,14 +17,14 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import change
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
 INTERRUPTED = "its change was interrupted; let kubemend finish or undo it first (KM902)"
-RESTORE, ALREADY, CONFLICT, KEPT, OPEN = "restore", "already", "conflict", "kept", "interrupted"
+RESTORE, ALREADY, CONFLICT, KEPT, OPEN, UNDONE = "restore", "already", "conflict", "kept", "interrupted", "undone"
 
 
 def plan_revert(run_id, root=ROOT):
     """What a revert would do, newest change first: {path, real, entries, state, sha256_left, sha256_former, sha256_present, reason}.
 
-    state: restore, already (holds the former bytes), conflict (holds neither: both are shown), kept (its remedy says that
-    it is never put back) or interrupted (recover first). Makes nothing.
+    state: restore, already (holds the former bytes), conflict (holds neither: both are shown), undone (was put back, and changed
+    again since), kept (its remedy says that it is never put back) or interrupted (recover first). Makes nothing.
     """
     return [_shown(one) for one in _plan(run_id, root)]
 
@@ -39,7 +39,7 @@ def revert(run_id, step, only=None):
         plan = _plan(run_id, step.root)
     for one in plan:
         if only is None or one["path"] in only:
-            result = "refused" if one["state"] in (CONFLICT, OPEN) else one["state"]
+            result = {CONFLICT: "refused", OPEN: "refused", UNDONE: ALREADY}.get(one["state"], one["state"])
             answer = _restore(run_id, one, step) if result == RESTORE else {"result": result, "changed": False, "entry": None}
             results.append(dict(_shown(one), **answer))
     return results
@@ -59,11 +59,30 @@ def _plan(run_id, root):
         present = awaited.get(one["real"], one["sha256_present"])
         if one["state"] is None:
             one["state"] = ALREADY if present == one["sha256_former"] else RESTORE if present == one["sha256_left"] else CONFLICT
+            if one["state"] != ALREADY:
+                one.update(_since(run_id, one, root))
             if one["state"] == CONFLICT:
                 one["reason"] = _conflict(run_id, one, root)
         if one["state"] == RESTORE:
             awaited[one["real"]] = one["sha256_former"]
     return stretches[::-1]
+
+
+def _since(run_id, one, root):
+    """{state, reason} of what was put back already, so that what is there now is somebody's later change; else nothing."""
+    items = [item for other in journal.run_ids(root) if other >= run_id for item in journal.read_run(other, root)
+             if item["intent"] and item["intent"]["real"] == one["real"] and item["end"] and item["end"]["result"] == journal.COMMITTED]
+    redone = set(item["intent"]["reverts"] for item in items)
+    back = [item for item in items if item["intent"]["reverts"] == "%s/%s" % (run_id, one["entries"][-1])
+            and "%s/%s" % (item["run_id"], item["entry"]) not in redone]
+    if one["sha256_left"] == one["sha256_former"]:  # by the run itself
+        back.append(one["items"][-1])
+    if not back:
+        return {}
+    later = [item["run_id"] for item in items if item["run_id"] > max(item["run_id"] for item in back)]
+    if one["state"] == RESTORE and not later:
+        return {}
+    return {"state": UNDONE, "reason": "was put back; %s changed it since" % ("run %s" % later[-1] if later else "somebody")}
 
 
 def _conflict(run_id, one, root):

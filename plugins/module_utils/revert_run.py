@@ -177,7 +177,7 @@ class _Revert:
                 self._with_component(group[0].component, wanted, pending, step.also(step="revert-%s%s" % (group[0].component, self.attempt)))
         for one in group:
             if one.state != revert.RESTORE:
-                result = {revert.ALREADY: ALREADY, revert.KEPT: KEPT}.get(one.state, REFUSED)
+                result = {revert.ALREADY: ALREADY, revert.UNDONE: ALREADY, revert.KEPT: KEPT}.get(one.state, REFUSED)
                 self.paths.append(dict(_shown(one), result=result, changed=False))
 
     def _with_component(self, component, wanted, pending, step):

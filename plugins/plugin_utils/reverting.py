@@ -23,7 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import eviden
 
 FOLDER = "revert"
 LISTED, DONE, BEGUN = ".json", ".done.json", ".begun"
-STATES = ("restore", "already", "conflict", "kept", "interrupted")
+STATES = ("restore", "already", "conflict", "kept", "interrupted", "undone")
 RESULTS = ("restored", "already", "refused", "kept")
 _SHA = re.compile(r"[0-9a-f]{64}\Z")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z\Z")

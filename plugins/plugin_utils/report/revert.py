@@ -11,7 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page i
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reverting import RESULTS, File, Listing, Report, verdict
 
 WOULD = {"restore": "can be restored", "already": "is as it was before", "conflict": "cannot be restored",
-         "kept": "is never put back", "interrupted": "cannot be restored yet"}
+         "kept": "is never put back", "interrupted": "cannot be restored yet", "undone": "was put back"}
 BECAME = {"restored": "restored", "already": "was as before already", "refused": "refused", "kept": "kept as it is"}
 COMMAND = "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id="
 
@@ -63,8 +63,9 @@ def _files_of(host: str, files: Iterable[File], words: Mapping[str, str]) -> lis
     lines = []
     for file in files:
         whose = f" ({file.component})" if file.component else ""
-        lines.append(f"  {host} {file.path}{whose}: {words[file.state]}")
-        if file.reason and file.state not in ("restore", "restored", "already"):
+        since = file.reason if file.state in ("undone", "already") else ""
+        lines.append(f"  {host} {file.path}{whose}: {since or words[file.state]}")
+        if file.reason and file.state not in ("restore", "restored", "already", "undone"):
             lines.append(f"    {file.reason}")
         if file.state in ("conflict", "refused") and not all(item in file.reason for item in file.digests if item):
             left, former, present = (item or "absent" for item in file.digests)

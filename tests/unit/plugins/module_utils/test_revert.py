@@ -136,6 +136,26 @@ def test_somebody_elses_bytes_are_shown_and_kept(node: Node) -> None:
     assert str(node.file) in refused["reason"] and node.bytes() == b"theirs" and not other.exists()
 
 
+@pytest.mark.parametrize("by", [RUN, NEXT])
+@pytest.mark.parametrize("same", [True, False])
+def test_what_was_put_back_and_changed_again_by_a_later_run_is_no_conflict(node: Node, by: str, same: bool) -> None:
+    """As two captures one after the other: the first one's bytes may even be those that are there now."""
+    node.swap()
+    _revert(node, by=by)
+    change.replace(str(node.file), sha(BEFORE), AFTER if same else b"later", node.step(THIRD))
+    one, = revert.plan_revert(RUN, str(node.root))
+    assert (one["state"], one["reason"]) == ("undone", f"was put back; run {THIRD} changed it since")
+    assert _revert(node, by="20261121T120000Z-bbbbbb") == ["already"] and node.bytes() == (AFTER if same else b"later")
+    assert revert.plan_revert(THIRD, str(node.root))[0]["state"] == "restore"
+
+
+def test_what_was_put_back_and_changed_by_somebody_since(node: Node) -> None:
+    node.swap()
+    _revert(node, by=RUN)
+    node.file.write_bytes(b"theirs")
+    assert revert.plan_revert(RUN, str(node.root))[0]["reason"] == "was put back; somebody changed it since"
+
+
 def test_several_changes_of_a_file_count_as_one(node: Node) -> None:
     node.swap()
     change.replace(str(node.file), sha(AFTER), b"last", node.step())
@@ -163,7 +183,9 @@ def test_created_and_removed_files(node: Node) -> None:
     assert stat.S_IMODE(node.file.stat().st_mode) == 0o640
     assert _revert(node) == ["already", "already"]
     created.write_bytes(b"theirs")
-    assert _revert(node) == ["already", "refused"] and created.read_bytes() == b"theirs"
+    again = revert.revert(RUN, node.step(THIRD))
+    assert [one["result"] for one in again] == ["already", "already"] and created.read_bytes() == b"theirs"
+    assert "somebody changed it since" in again[1]["reason"]
 
 
 def test_what_is_never_put_back_and_what_was_not_asked_for(node: Node) -> None:
