@@ -250,10 +250,12 @@ class _Executor:
         if self.as_step.check:
             return _answer(SKIPPED, "check mode: nothing was changed")
         runs = set(item["run_id"] for item in level.raised(self.root))
-        runs.update(run_id for run_id in journal.run_ids(self.root) if level_restart.left(run_id, self.root))
+        runs.update(run_id for run_id in journal.run_ids(self.root) if level_restart.left(run_id, self.root) or any(
+            up for _record, (up, _why) in level_restart.edited(run_id, self.root)))
         allow = (self.step.get("guard") or {}).get("allow") or []
         done = [log_level.restore({"run_id": run_id, "root": self.root, "by": self.params["run_id"], "allow": allow}) for run_id in sorted(runs)]
-        wrong = [one["error"] for one in done if one["error"]] + [target["reason"] for one in done for target in one["targets"] if target["reason"]]
+        wrong = [one["error"] for one in done if one["error"]]
+        wrong += [target["reason"] for one in done for target in one["targets"] if target["state"] != log_level.RESTORED]
         return _answer(FAILED if wrong else DONE, "; ".join(wrong), any(one["targets"] for one in done))
 
     def _recover(self):

@@ -11,15 +11,18 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 import os
+import re
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    apply_step, durable, guard, journal, kubelet_level, lock, proof, prove, revert, revert_run)
+    apply_step, durable, guard, journal, kubelet_level, kubelet_restart, level, lock, proof, prove, revert, revert_run)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
 KEPT = 32 * 1024 * 1024  # bytes of a component's logs that are kept before a restart
 RAISED, REFUSED, UNSURE, RESTORED, FAILED = "raised", "refused", "unsure", "restored", "failed"
+BY_HAND = "by_hand"  # the level is up still, and only whoever edited its file can take it down
+ARGUMENT = r"""(?m)^(?![ \t]*[#;]).*--v(?:=|["',\s-]+)%s(?![0-9])"""
 PREFIX = proof.PREFIX + "raise-"  # records of these steps, and of no others
 
 
@@ -72,14 +75,72 @@ def records(run_id, root=ROOT):
 
 
 def left(run_id, root=ROOT):
-    """The records of those that are raised still, or may be."""
-    found = records(run_id, root)
+    """The records of those that are raised still, or may be, and whose former bytes can come back."""
+    return _sorted_out(run_id, root)[0]
+
+
+def edited(run_id, root=ROOT):
+    """[(record, (whether the level is up still, what is to be done by hand))] where somebody else changed the file meanwhile: it is his."""
+    return [(record, _by_hand(record)) for record in _sorted_out(run_id, root)[1]]
+
+
+def _sorted_out(run_id, root):
+    found, ours, theirs = records(run_id, root), [], []
     if not found:
+        return ours, theirs
+    unproven = [record["component"] for record in proof.unproven(root) if record["run_id"] == run_id]
+    plan = revert.plan_revert(run_id, root)
+    for record in found:
+        states = set(one["state"] for one in plan if one["path"] in paths_of(record))
+        if states.intersection((revert.RESTORE, revert.OPEN)) or record["component"] in unproven:
+            ours.append(record)
+        elif revert.CONFLICT in states:
+            theirs.append(record)
+        elif record["component"] == kubelet_level.COMPONENT and kubelet_level.unfinished(record):
+            ours.append(record)
+    return ours, theirs
+
+
+def raised_to(record):
+    """The level that the step raised it to, as text."""
+    expect = record.get("expect") or {}
+    return str(expect.get("level") or (expect.get("flags") or {}).get("v"))
+
+
+def _by_hand(record):
+    """(whether the level is up still, one sentence): by the file as it is now, and by the process that runs."""
+    wanted, former = raised_to(record), level.given((record.get("former") or {}).get("argv") or [])
+    paths = paths_of(record)
+    holding = [path for path in paths if _holds(path, wanted)] if all(os.path.exists(path) for path in paths) else []
+    if holding:
+        return True, "%s was edited meanwhile: take --v=%s out by hand (before it was: %s)" % (
+            holding[0], wanted, "no --v" if former is None else "--v=%d" % former)
+    running = _levels(record["component"])
+    if wanted in running:
+        return True, "%s was edited meanwhile and does not give --v=%s any more, but %s still runs with it: restart it by hand" % (
+            paths[0], wanted, record["component"])
+    return False, "%s was edited meanwhile: %s" % (paths[0], "%s runs at level %s now" % (record["component"], running[0]) if running else
+                                                   "%s does not run" % record["component"])
+
+
+def _holds(path, wanted):
+    """Whether the file gives that level, wherever in it: what is commented out does not count."""
+    try:
+        with open(path, "rb") as handle:
+            return re.search(ARGUMENT % re.escape(wanted), handle.read(1024 * 1024).decode("utf-8", "replace")) is not None
+    except OSError:
+        return False
+
+
+def _levels(component):
+    """The levels that the command lines of its processes give, the youngest first."""
+    if component != kubelet_level.COMPONENT:
+        return [str(level.of_argv(one.argv)) for one in prove.instances(component)]
+    try:
+        running = kubelet_restart.look("this host")
+    except guard.Refused:
         return []
-    unproven = [record for record in proof.unproven(root) if record["run_id"] == run_id]
-    there = set(one["path"] for one in revert.plan_revert(run_id, root) if one["state"] in (revert.RESTORE, revert.OPEN))
-    return [record for record in found if there.intersection(paths_of(record)) or any(one["component"] == record["component"] for one in unproven)
-            or record["component"] == kubelet_level.COMPONENT and kubelet_level.unfinished(record)]
+    return [str(level.of_argv(running.argv))] if running.identity else []
 
 
 def paths_of(record):
@@ -94,20 +155,21 @@ def take_back(step, attempt, by=None, allow=()):
     lifted besides what was lifted for raising them.
     """
     _wait(step)
+    theirs = [(record["component"], BY_HAND if up else RESTORED, files.one_line(why)) for record, (up, why) in edited(step.run_id, step.root)]
     raised = left(step.run_id, step.root)
     if not raised:
-        return _down(step)
+        return theirs + [one for one in _down(step) if one[0] not in [component for component, _state, _why in theirs]]
     allow = sorted(set(allow).union(word for record in raised for word in (record.get("guard") or {}).get("allow") or ()))
     forbidden = _forbidden(raised, allow)
     if forbidden:  # before any lock is taken: it may be so for days
-        return forbidden
+        return theirs + forbidden
     held = lock.read(step.root) or {}
     if by is None:
         lock.acquire(step.run_id, held.get("controller") or {}, sum(budget(record) for record in raised), root=step.root)
     found = _taken_back(step, attempt, by or step.run_id, raised, allow)
     if by is None and held.get("run_id") != step.run_id and any(state == FAILED for _component, state, _why in found):
         lock.release(step.run_id, step.root)
-    return found
+    return theirs + found
 
 
 def _taken_back(step, attempt, run_id, raised, allow):
@@ -118,7 +180,15 @@ def _taken_back(step, attempt, run_id, raised, allow):
     done = revert_run.reverted({"run_id": run_id, "reverts": step.run_id, "root": step.root, "lock": None, "attempt": attempt, "allow": allow,
                                 "host": raised[0].get("host")})
     _wait(step)
-    return [(record["component"],) + _became(record, done) for record in raised]
+    found = [(record["component"],) + _became(record, done) for record in raised]
+    theirs = dict((record["component"], told) for record, told in edited(step.run_id, step.root))
+    # one of its files may have been edited: what counts is whether the level is up still
+    return [(component, BY_HAND if theirs[component][0] else RESTORED, files.one_line(theirs[component][1]))
+            if state == FAILED and component in theirs and not _unproven(component, done) else (component, state, why) for component, state, why in found]
+
+
+def _unproven(component, done):
+    return any(one["component"] == component and one["proven"] is False for one in done["components"]) or bool(done["error"])
 
 
 def _forbidden(raised, allow):

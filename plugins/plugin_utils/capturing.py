@@ -31,12 +31,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Became:
-    """What became of one target. raised: whether it surely was; restored: None where it was not raised; reason: of whichever failed."""
+    """What became of one target. raised: whether it surely was; restored: None where it was not raised; reason: of whichever failed.
+
+    trying: whether its host goes on trying to put it back.
+    """
 
     target: Target
     raised: bool
     restored: bool | None
     reason: str = ""
+    trying: bool = False
 
 
 def write(folder: str, name: str, document: Mapping[str, Any]) -> None:
@@ -113,13 +117,17 @@ def became(folder: str, targets: Iterable[Target]) -> tuple[Became, ...]:
         back = restored.targets.get(target.real) if restored else None
         # A host that puts back what it raised may find it put back already by its own service: it names nothing then.
         quiet = restored is not None and not restored.problem and back is None
+        if back is not None and back[0] == "by_hand":  # its file is somebody else's now: nobody but he can take it back
+            found.append(Became(target, state == "raised", False, back[1]))
+            continue
         if target.step and state == "unsure":  # its restart was not proven, and what is down now is nothing that was put back
-            found.append(Became(target, False, False, reason or "what became of its restart is not known"))
+            found.append(Became(target, False, False, reason or "what became of its restart is not known", not quiet))
             continue
         well = quiet or back is not None and back[0] == "restored"
         # One that was refused because its answer was lost may be raised all the same: then its host says whether it could put it back.
         if state == "refused" and (back is None or well) or raised is None and back is None or state not in ("raised", "unsure") and quiet:
             found.append(Became(target, False, None, reason or "its host does not say what became of it"))
             continue
-        found.append(Became(target, state == "raised", well, "" if quiet else back[1] if back else restored.problem if restored else "nobody put it back"))
+        why = "" if quiet else back[1] if back else restored.problem if restored else "nobody put it back"
+        found.append(Became(target, state == "raised", well, why, not well))
     return tuple(found)

@@ -261,9 +261,11 @@ def recover(scene: Scene) -> Step | None:
 def restore_levels(scene: Scene) -> Step | None:
     """KM903: the node from which levels were raised puts them back; what was raised by a restart needs another."""
     raised = control_plane.data(scene.document, "journal").get("levels") or ()
-    again = sorted({str(one.get("path")).rpartition(" ")[2] for one in raised if one.get("restart")})
+    theirs = [str(one["by_hand"]) for one in raised if one.get("by_hand")]
+    again = sorted({str(one.get("path")).rpartition(" ")[2] for one in raised if one.get("restart") and not one.get("by_hand")})
+    why = "; ".join(theirs) if len(theirs) == len(raised) and theirs else _not_now(scene) if again else None
     diff = "put back the log levels that captures raised from here" + (f", with a restart of {', '.join(again)}" if again else "")
-    return new_step(scene, "restore_levels", "log levels that a capture raised", _not_now(scene) if again else None, 2 if again else 1,
+    return new_step(scene, "restore_levels", "log levels that a capture raised", why, 2 if again else 1,
                     diff=diff + "\n", limit=150 + 900 * len(again), guard=node_guard(scene) if again else None)
 
 

@@ -23,7 +23,8 @@ def collect(context):
     pending: {run_id, entry, state: before|after|neither|unknown, sha256, temp, error} and the intent's OF_INTENT.
     unproven: steps that changed something and whose proof never came: {run_id, step, component, path, running}.
     down: components that do not run, and whose newest step failed: {run_id, step, component, path, reason}.
-    levels: log levels that were raised from here and not put back: {run_id, entry, path, real, level, former, at, overdue, restart}.
+    levels: log levels that were raised from here and not put back: {run_id, entry, path, real, level, former, at, overdue, restart,
+    by_hand}; by_hand: what is to be done where somebody edited the file meanwhile, else None.
     busy: somebody changes this node at this moment, so that what is pending may be under way.
     """
     if not os.path.isdir(ROOT):
@@ -64,7 +65,7 @@ def _levels(clock):
         boot_id, uptime = intent["clock"]
         left = uptime + intent["seconds"] - clock[1] if boot_id == clock[0] else PATIENCE - clock[1]
         found.append(dict([(name, intent[name]) for name in ("path", "real", "level", "former", "at")],
-                          run_id=item["run_id"], entry=item["entry"], overdue=left < -PATIENCE, restart=False))
+                          run_id=item["run_id"], entry=item["entry"], overdue=left < -PATIENCE, restart=False, by_hand=None))
     return found
 
 
@@ -77,12 +78,14 @@ def _by_restart():
     from ansible_collections.kubemend.remediation.plugins.module_utils import level, level_restart, log_level
     found = []
     for run_id in run_ids:
-        for one in level_restart.left(run_id, ROOT):
-            expect, former = one.get("expect") or {}, (one.get("former") or {}).get("argv") or []
+        raised = [(one, None) for one in level_restart.left(run_id, ROOT)]
+        raised += [(one, why) for one, (up, why) in level_restart.edited(run_id, ROOT) if up]
+        for one, by_hand in raised:
+            former = (one.get("former") or {}).get("argv") or []
             found.append({"path": "log level of %s" % one.get("component"), "real": "level:%s" % one.get("component"), "run_id": run_id,
-                          "level": str(expect.get("level") or (expect.get("flags") or {}).get("v")), "former": str(level.of_argv(former)),
+                          "level": level_restart.raised_to(one), "former": str(level.of_argv(former)),
                           "at": one.get("at"), "entry": "proof-%s" % one.get("step"), "restart": True,
-                          "overdue": log_level.overdue(run_id, ROOT, PATIENCE)})
+                          "overdue": log_level.overdue(run_id, ROOT, PATIENCE), "by_hand": by_hand})
     return found
 
 

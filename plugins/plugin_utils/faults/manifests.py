@@ -173,5 +173,5 @@ def left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     hits = tuple(Hit(
         f"the {one.get('path')} is still {one.get('level')} instead of {one.get('former')} since run {one.get('run_id')}",
         (Proof("file", host.host, path=f"/var/lib/kubemend/journal/{one.get('run_id')}/{one.get('entry')}.json", text=f"raised at {one.get('at')}"),),
-        f"put it back: kubemend.remediation.revert -e kubemend_run_id={one.get('run_id')}", host.host, host.node) for one in found)
+        str(one.get("by_hand") or f"put it back: kubemend.remediation.revert -e kubemend_run_id={one.get('run_id')}"), host.host, host.node) for one in found)
     yield Outcome(hits, (), host.statuses.get("journal") == "ok", host=host.host)

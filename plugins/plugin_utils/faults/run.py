@@ -41,8 +41,10 @@ FAULTS = (
         applies="hosts from which a capture raised log levels",
         explanation="capture_logs raises levels for a limited time, and a service on the node that raised them puts them back even when the "
                     "controller is gone. Here it did not: the service was removed, or what it asks (an API server, the component itself) never "
-                    "answered. A raised level costs disk and time, and above 7 it logs the bodies of requests.",
-        remedy="Put it back: the next repairing run does, or revert with the capture's run id. It restarts nothing but what was raised by a restart (risk 2).",
+                    "answered, or somebody edited the file that gives the level meanwhile, whose bytes then are his. "
+                    "A raised level costs disk and time, and above 7 it logs the bodies of requests.",
+        remedy="Put it back: the next repairing run does, or revert with the capture's run id. It restarts nothing but what was raised by a restart (risk 2). "
+               "Where the file was edited meanwhile, take the argument out by hand: the finding names it.",
         risk=1,
         needs=("journal",),
         node=manifests.left_behind,

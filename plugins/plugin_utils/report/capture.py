@@ -136,10 +136,11 @@ def _levels(done: Iterable[Became]) -> list[str]:
         if one.restored is None:
             lines.append(f"  {target.on} {target.component}: not raised: {one.reason}")
         elif one.restored:
-            lines.append(f"  {target.on} {target.component}: {target.former} -> {target.level} -> {target.former} again")
+            end = f", not raised any more: {one.reason}" if one.reason else f" -> {target.former} again"
+            lines.append(f"  {target.on} {target.component}: {target.former} -> {target.level}{end}")
         else:
-            lines.append(f"  {target.on} {target.component}: {target.former} -> {target.level}, NOT PUT BACK: {one.reason}; a service on "
-                         f"{target.host} goes on trying")
+            lines.append(f"  {target.on} {target.component}: {target.former} -> {target.level}, NOT PUT BACK: {one.reason}"
+                         + (f"; a service on {target.host} goes on trying" if one.trying else ""))
     return lines
 
 
@@ -147,7 +148,8 @@ def _verdict(folder: str, plan: Plan, done: tuple[Became, ...], read: bool) -> t
     left = [one for one in done if one.restored is False]
     if left:
         names = ", ".join(f"{one.target.component} of {one.target.on}" for one in left)
-        return "failed", f"the level of {names} was not put back ({left[0].reason}); a service there goes on trying, or take it back with {REVERT}{plan.run_id}"
+        trying = f"; a service there goes on trying, or take it back with {REVERT}{plan.run_id}" if any(one.trying for one in left) else ""
+        return "failed", f"the level of {names} was not put back ({'; '.join(dict.fromkeys(one.reason for one in left))}){trying}"
     if plan.targets:
         held, sentence = locking.decide(locking.noted(folder), plan.run_id)
         if not held:

@@ -18,7 +18,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
     apply_step, durable, guard, journal, kubelet_level, kubelet_restart, level_restart, lock, log_level, proof, recover, revert_run)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, devices, files
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, devices, files, spec
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal as collector
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -351,6 +351,64 @@ def test_the_service_takes_it_back_once_and_under_the_lock(node: Node) -> None:
     assert level_restart.take_back(step, 2) == [] and node.argv[-1] == "--v=2"
 
 
+def levels(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What evidence says is still raised."""
+    monkeypatch.setattr(collector, "ROOT", node.root)
+    return [(one["overdue"], one["by_hand"]) for one in collector.collect(spec.Context({}, [], {}))["levels"]]
+
+
+def edit(node: Node, old: str, new: str, restarts: bool) -> None:
+    node.env.write_text(node.env.read_text().replace(old, new))
+    if restarts:
+        node._systemctl("restart")
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(node: Node, monkeypatch: pytest.MonkeyPatch, restarts: bool) -> None:
+    """Neither of our bytes are there any more; the edit kept our argument: whoever asks hears of it, and the service ends all the same."""
+    node.raise_level()
+    edit(node, "OTHER=1", "OTHER=2", restarts)
+    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    told = f"{node.env} was edited meanwhile: take --v=4 out by hand (before it was: --v=2)"
+    assert level_restart.take_back(step, 1) == [("kubelet", "by_hand", told)]
+    assert node.left() == [] and lock.read(node.root) is None  # no service tries it for ever
+    assert levels(node, monkeypatch) == [(True, told)] and "OTHER=2" in node.env.read_text()
+    done = apply_step.work({"run_id": NEXT, "root": node.root, "lock": None, "step": {"id": "restore", "remedy": "restore_levels", "host": "w1"}})
+    assert (done["state"], done["reason"]) == ("failed", told)
+    edit(node, "--v=4", "--v=2", True)
+    assert levels(node, monkeypatch) == []
+
+
+def test_an_edit_that_took_the_level_out(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.raise_level()
+    edit(node, "--v=4", "--v=7", False)
+    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    (component, state, why), = level_restart.take_back(step, 1)
+    assert (component, state) == ("kubelet", "by_hand") and "kubelet still runs with it: restart it by hand" in why
+    node._systemctl("restart")
+    assert level_restart.take_back(step, 2) == [("kubelet", "restored", f"{node.env} was edited meanwhile: kubelet runs at level 7 now")]
+    assert levels(node, monkeypatch) == []
+
+
+def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.raise_level(node.beside())
+    (node.path / "one" / "made").write_text("theirs, --v=4\n")
+    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    (component, state, why), = level_restart.take_back(step, 1)
+    assert (component, state) == ("kubelet", "restored") and "runs at level 2 now" in why and node.argv[-1] == "--v=2"
+    assert levels(node, monkeypatch) == []
+
+
+@pytest.mark.parametrize(("text", "held"), [
+    ("    - --v=4\n", True), ("    - --v=40\n", False), ("    # - --v=4\n", False), ("    - --v\n    - \"4\"\n", True), ("X=--v 4", True), ("--v=3 4", False),
+    ("--logging=v=4", False),
+])
+def test_whether_a_file_gives_a_level(tmp_path: Path, text: str, held: bool) -> None:
+    (tmp_path / "file").write_text(text)
+    assert level_restart._holds(str(tmp_path / "file"), "4") is held
+    assert not level_restart._holds(str(tmp_path / "none"), "4")
+
+
 def test_the_service_finishes_first_what_was_interrupted(node: Node) -> None:
     node.raise_level()
     node.forget_proof()
@@ -402,6 +460,6 @@ def test_evidence_names_it_and_whether_its_time_is_over(node: Node, monkeypatch:
         (Path(node.root) / "levels" / f"{RUN}.json").write_text(json.dumps(until))
     one, = collector._by_restart()
     assert one == {"path": "log level of kubelet", "real": "level:kubelet", "run_id": RUN, "level": "4", "former": "2", "at": one["at"],
-                   "entry": "proof-raise-kubelet", "restart": True, "overdue": overdue}
+                   "entry": "proof-raise-kubelet", "restart": True, "overdue": overdue, "by_hand": None}
     node.revert()
     assert collector._by_restart() == []

@@ -411,7 +411,7 @@ def test_evidence_names_what_is_raised_and_what_is_overdue(host: Host, monkeypat
     host.boot, host.uptime = boot, 5000.0 + later
     one, = collector.collect(spec.Context({}, [], {}))["levels"]
     assert one == {"run_id": RUN, "entry": "001-raise", "path": "log level of kube-scheduler", "real": SCHEDULER, "level": "4", "former": "2",
-                   "at": one["at"], "overdue": overdue, "restart": False}
+                   "at": one["at"], "overdue": overdue, "restart": False, "by_hand": None}
     log_level.restore(host.params())
     assert collector.collect(spec.Context({}, [], {}))["levels"] == []
 

@@ -290,3 +290,16 @@ def test_putting_back_is_planned_with_risk_1(world, max_risk, allowed):
     assert [(step.host, step.code, step.remedy, step.risk, step.allowed) for step in steps] == [("m2", "KM903", "restore_levels", 1, allowed)]
     assert steps[0].limit == 150 and "put back the log levels" in steps[0].diff
     assert steps[0].blocked_by is None if allowed else "kubemend_max_risk=1" in steps[0].blocked_by
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_what_only_a_hand_can_take_back_is_planned_so(world, alone):
+    """Somebody edited the manifest meanwhile: no bytes of ours can come back."""
+    told = "/m.yaml was edited meanwhile: take --v=4 out by hand (before it was: no --v)"
+    theirs = level(True, restart=True, by_hand=told, path="log level of kube-scheduler")
+    world.documents["m2"]["collectors"]["journal"] = {"status": "ok", "data": {"levels": [theirs] if alone else [theirs, level(True)]}}
+    documents = copy.deepcopy(world.documents)
+    result, found = judge.examine([*documents.values(), world.api])
+    assert told in {finding.remedy for finding in result.findings if finding.code == "KM903"}
+    step, = plan.plan(result.findings, found, documents.__getitem__, plan.Consent(2), remedies.REMEDIES, judge.KEY_DIGITS, None)
+    assert (step.blocked_by, step.risk, "restart" in step.diff) == (told if alone else None, 1, False)

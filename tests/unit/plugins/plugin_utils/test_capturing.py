@@ -284,3 +284,18 @@ def test_what_is_shown_before(check, head):
 def test_what_is_shown_where_nothing_is_raised():
     assert report.planned(Plan(RUN, 60, 4, ("kubelet",), refused=("because",)), False) == (
         "No level has to be raised; what is logged now is captured.\n  because\n")
+
+
+def test_the_report_of_a_file_that_was_edited_meanwhile(folder):
+    """Nobody but whoever edited it takes it back: no service goes on trying, and no revert would."""
+    target, why = replace(FIRST, step={"id": "raise-kube-scheduler"}), "/m.yaml was edited meanwhile: take --v=4 out by hand (before it was: --v=2)"
+    note(folder, RESTORED, says(SCHEDULER, "by_hand", why))
+    made = report.make(str(folder), plan(target))
+    assert f"  m1 kube-scheduler: 2 -> 4, NOT PUT BACK: {why}\n" in made.text
+    assert (made.reason, made.sentence) == ("failed", f"the level of kube-scheduler of m1 was not put back ({why})")
+
+
+def test_the_report_of_an_edit_that_took_the_level_out(folder):
+    note(folder, RESTORED, says(SCHEDULER, "restored", "/m.yaml was edited meanwhile: it runs at level 7 now"))
+    made = report.make(str(folder), plan(replace(FIRST, step={"id": "raise-kube-scheduler"})))
+    assert "  m1 kube-scheduler: 2 -> 4, not raised any more: /m.yaml was edited meanwhile: it runs at level 7 now\n" in made.text and made.reason == "ok"
