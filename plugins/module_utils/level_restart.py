@@ -95,10 +95,16 @@ def _sorted_out(run_id, root):
         if states.intersection((revert.RESTORE, revert.OPEN)) or record["component"] in unproven:
             ours.append(record)
         elif revert.CONFLICT in states:
-            theirs.append(record)
+            theirs += [] if _raised_since(run_id, record["component"], root) else [record]
         elif record["component"] == kubelet_level.COMPONENT and kubelet_level.unfinished(record):
             ours.append(record)
     return ours, theirs
+
+
+def _raised_since(run_id, component, root):
+    """Whether a later run raised it too: it was down again then, whoever took it down."""
+    return any(record["component"] == component and record.get("state") != proof.NOT_DONE
+               for other in journal.run_ids(root) if other > run_id for record in records(other, root))
 
 
 def raised_to(record):

@@ -379,6 +379,17 @@ def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(node: N
     assert levels(node, monkeypatch) == []
 
 
+def test_only_the_last_run_that_raised_it_is_named(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was down when that one raised it; what the one before left is no trouble any more, and none while the other is at work."""
+    node.raise_level()
+    edit(node, "--v=4\"\nOTHER=1", "--v=2\"\nOTHER=2", True)
+    step = node.step()
+    assert kubelet_level.raise_level(journal.Step(NEXT, step["id"], "level", "asked for", node.root), step, "w1")[0] == "proven"
+    assert level_restart.edited(RUN, node.root) == [] and len(levels(node, monkeypatch)) == 1
+    level_restart.take_back(journal.Step(NEXT, "restore", "levels", "asked for", node.root), 1)
+    assert levels(node, monkeypatch) == []
+
+
 def test_an_edit_that_took_the_level_out(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.raise_level()
     edit(node, "--v=4", "--v=7", False)
