@@ -147,7 +147,9 @@ class ActionModule(NodeAction):
                       lock={"seconds": args["ttl"] + seconds + budget})
         said = capturing.note(folder, host, capturing.RAISED, *self._ask(host, params, task_vars))
         count = sum(state == "raised" for state, _why in said.targets.values())
-        return {"host": host, "changed": count > 0, "raised": count}
+        # what nobody heard of, or not for sure, may be raised too: its lines are waited for
+        return {"host": host, "changed": count > 0, "raised": count, "waits": any(
+            said.targets.get(target.real, ("unsure",))[0] != "refused" for target in targets)}
 
     def _restored(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan) -> dict[str, Any]:
         """Always, also when the raising was never heard of again. What fails is said in the report, and tried again by the host itself."""

@@ -13,6 +13,7 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 import contextlib
+import os
 import re
 import time
 
@@ -44,6 +45,10 @@ class NotOffered(LevelError):
 
 class NodeGone(LevelError):
     """The API knows no such Node any more: the level went with it."""
+
+
+class NotRecorded(ChangeError):
+    """The level is back, but the journal does not say so."""
 
 
 class Levels:
@@ -244,10 +249,21 @@ def put_back(levels, item, step, root_fd):
                  seconds=0, clock=durable.clock())
     _put(levels, intent)
     here = step.also(what="put back: %s" % intent["path"], reverts="%s/%s" % (item["run_id"], item["entry"]))
-    entry = journal.begin(here, root_fd, facts, level.encode("ascii"), None)[0]
-    with entry:
-        entry.commit()
+    with recorded(intent, step):
+        entry = journal.begin(here, root_fd, facts, level.encode("ascii"), None)[0]
+        with entry:
+            entry.commit()
     return "%s/%s" % (entry.run_id, entry.name)
+
+
+@contextlib.contextmanager
+def recorded(intent, step):
+    """Around what follows when a level is back: a disk that is full takes no record of it, which is another trouble."""
+    try:
+        yield
+    except OSError as error:
+        raise NotRecorded("the level of %s is back, but %s cannot be written (%s), so that it is put back again until that is recorded"
+                          % (named(intent["real"]), os.path.join(step.root, journal.FOLDER, step.run_id), durable.why(error)))
 
 
 def _wanted(intent):

@@ -72,7 +72,7 @@ def probed(params):
 
 def raise_levels(params):
     """{targets: [{real, state, reason}], error}. Never raises."""
-    targets, error = [], None
+    targets, error, begun = [], None, None
     try:
         step = _step(params, "raise")
         with step.exclusive():
@@ -82,6 +82,7 @@ def raise_levels(params):
             _arm(step, params["seconds"] + budget(params["targets"]), params["program"])
             with level.Levels(params) as levels:
                 for target in params["targets"]:
+                    begun = target["real"]
                     targets.append(_raise_one(levels, step, target, params))
             _until(step, params["seconds"], complete=True)  # from the last one on
         finally:
@@ -91,6 +92,9 @@ def raise_levels(params):
         error = files.one_line(reason)
     except Exception as reason:  # pylint: disable=broad-except
         error = "it ended in a way that nobody foresaw (%s: %s); what was raised is put back in time" % (type(reason).__name__, files.one_line(reason))
+    told = [one["real"] for one in targets]
+    targets += [{"real": target["real"], "state": UNSURE if target["real"] == begun else REFUSED, "reason": error or ""}
+                for target in params["targets"] if target["real"] not in told]
     return {"targets": targets, "error": error}
 
 
@@ -143,6 +147,8 @@ def _restore(step, attempt=0, by=None, allow=()):
             answer = {"real": item["intent"]["real"], "state": RESTORED, "reason": ""}
             try:
                 _end(item, step, root_fd)
+            except level.NotRecorded as error:
+                answer["reason"] = files.one_line(error)
             except (ChangeError, OSError) as error:
                 answer.update(state=FAILED, reason=files.one_line(error))
             targets.append(answer)
@@ -172,7 +178,7 @@ def _end(item, step, root_fd):
             level.put_back(levels, item, step, root_fd)
         return
     level.undo_open(item["intent"])
-    with journal.opened(step.root, item["run_id"]) as fd:
+    with level.recorded(item["intent"], step), journal.opened(step.root, item["run_id"]) as fd:
         with journal.Entry(os.dup(fd), item["entry"], item["run_id"]) as entry:
             entry.end(journal.NOT_DONE, step.run_id, "put back, because nobody knows whether it was raised")
 

@@ -111,7 +111,8 @@ def test_the_service_is_there_before_the_first_level_is_raised(host: Host) -> No
 def test_without_the_service_nothing_is_raised(host: Host, state: str) -> None:
     host.state = state
     answer = log_level.raise_levels(host.params())
-    assert answer["targets"] == [] and "does not start" in answer["error"] and UNIT in answer["error"]
+    assert states(answer) == [(SCHEDULER, "refused"), (KUBELET, "refused")] and "does not start" in answer["error"] and UNIT in answer["error"]
+    assert answer["targets"][0]["reason"] == answer["error"]
     assert not host.asked and host.armed() == [False] * 4 and host.results() == []
 
 
@@ -190,7 +191,7 @@ def test_a_disk_that_fills_up_keeps_what_was_raised_and_its_service(host: Host) 
 def test_a_failure_on_the_way_keeps_what_was_raised_and_its_service(host: Host) -> None:
     host.answers[KUBELET] = RuntimeError("nobody knows")
     answer = log_level.raise_levels(host.params())
-    assert states(answer) == [(SCHEDULER, "raised")] and "RuntimeError: nobody knows" in answer["error"]
+    assert states(answer) == [(SCHEDULER, "raised"), (KUBELET, "unsure")] and "RuntimeError: nobody knows" in answer["error"]
     assert host.armed() == [True] * 4 and host.until()["complete"] is False
     del host.answers[KUBELET]
     assert [state for dummy, state in states(log_level.restore(host.params()))] == ["restored"] * 2 and host.armed() == [False] * 4
@@ -219,6 +220,23 @@ def test_putting_back_is_idempotent_and_needs_no_lock(host: Host) -> None:
     assert host.commands[-1] == ["systemctl", "stop", "--no-block", UNIT]
     asked = len(host.asked)
     assert log_level.restore({"run_id": RUN, "root": host.root}) == {"targets": [], "error": None} and len(host.asked) == asked
+
+
+def test_what_is_back_and_cannot_be_recorded_is_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk: the level itself is down, and the service stays until the journal says so."""
+    log_level.raise_levels(host.params((SCHEDULER, 2)))
+    begin = journal.begin
+
+    def full(*dummy: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(journal, "begin", full)
+    one, = log_level.restore(host.params())["targets"]
+    assert (one["state"], host.levels[SCHEDULER]) == ("restored", 2)
+    assert "the level of kube-scheduler is back, but" in one["reason"] and f"{host.root}/journal/{RUN}" in one["reason"] and "space" in one["reason"]
+    assert host.armed() == [True] * 4 and host.raised() == [SCHEDULER]
+    monkeypatch.setattr(journal, "begin", begin)
+    assert log_level.restore(host.params())["targets"][0]["reason"] == "" and host.armed() == [False] * 4
 
 
 def test_the_service_does_not_stop_itself(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,6 +138,15 @@ def test_where_nothing_was_raised_nothing_went_well(folder):
     assert verdict(folder)[0] == "refused" and "the service does not start" in verdict(folder)[1]
 
 
+def test_where_nothing_can_be_written_nothing_was_raised_and_nothing_is_tried(folder):
+    """A folder that is somebody else's: neither raising nor putting back does anything there."""
+    why = "nothing was changed: the folder /var/lib/kubemend belongs to somebody else"
+    note(folder, RAISED, says(SCHEDULER, "refused", why), error=why)
+    note(folder, RESTORED, error=why)
+    made = report.make(str(folder), plan(FIRST))
+    assert f"  m1 kube-scheduler: not raised: {why}\n" in made.text and "goes on trying" not in made.text and made.reason == "refused"
+
+
 def test_a_host_that_ended_half_way(folder):
     note(folder, RAISED, says(SCHEDULER, "raised"), error="nobody knows")
     note(folder, RESTORED, says(SCHEDULER, "restored"))
