@@ -17,7 +17,7 @@ from ansible.utils.display import Display
 from ansible_collections.kubemend.remediation.plugins.module_utils import log_level
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capture_restart, capturing, evidence, locking, node_program
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import capture as report
 
 
@@ -135,7 +135,8 @@ class ActionModule(NodeAction):
         folder, targets = args["report_dir"], plan.of(host)
         if self._task.check_mode:
             return {"skipped": True, "host": host}
-        held, sentence = locking.decide(locking.noted(folder), args["run_id"])
+        held, sentence = (False, "ansible-playbook was ended: nothing more is raised") if orphaned() else locking.decide(
+            locking.noted(folder), args["run_id"])
         if not held:
             capturing.note(folder, host, capturing.RAISED, "refused", sentence, {})
             return {"host": host, "failed": True, "exit_reason": "refused", "msg": sentence}

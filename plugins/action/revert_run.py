@@ -14,7 +14,7 @@ from ansible.utils.display import Display
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import revert_run
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, reverting
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import revert
 
 
@@ -98,6 +98,8 @@ class ActionModule(NodeAction):
 
     def _refusal(self, host: str, args: Mapping[str, Any], choice: reverting.Choice) -> str:
         """Why this host is not begun, or an empty text. Ansible's own stopping is not trusted."""
+        if orphaned():
+            return "ansible-playbook was ended"
         if choice.problem or host not in choice.hosts:
             return choice.problem or f"it knows no run {choice.run_id}"
         for before in reverting.outcomes(args["report_dir"], choice.hosts):

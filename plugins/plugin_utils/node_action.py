@@ -10,6 +10,8 @@ what to make of the document. Whatever goes wrong between here and there is a re
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import shlex
 import time
 
@@ -39,6 +41,12 @@ class NodeError(Exception):
 
 class NoAnswer(Exception):
     """Nothing came back behind the mark: this way of asking does not work on this connection."""
+
+
+def orphaned() -> bool:
+    """Whether ansible-playbook was killed: the worker that runs this has a session of its own, and would go on with the hosts of its loop."""
+    parent = multiprocessing.parent_process()
+    return parent is not None and parent.pid != os.getppid()
 
 
 class NodeAction(ActionBase):
