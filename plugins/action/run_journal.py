@@ -113,7 +113,7 @@ class ActionModule(ActionBase):
         chosen["settings"]["components"] = list(settings.capture_components)
         # What a restart asks for beside what the rest asks for.
         more = ["manifests", "component_http", "installer", "devices"] if "capture_restart" in settings.allow else []
-        chosen["settings"]["collectors"] = ["system", "kubelet", "instances", "space", *more]
+        chosen["settings"]["collectors"] = ["system", "kubelet", "instances", "space", "journal", *more]
         return {**_Folder(settings).make(collects=True), **chosen, "pattern": hosts.pattern, "mode": "capture",
                 "control_plane_hosts": hosts.control_plane, "groups": hosts.groups}
 

@@ -219,6 +219,13 @@ def overdue(run_id, root, patience):
     return _boot()[1] > patience if left == 0 else left < -patience
 
 
+def until(run_id, root):
+    """When the service of this run puts back what it raised from here, by this node's clock in UTC; None where no service is left."""
+    if not os.path.exists(os.path.join(root, FOLDER, run_id + ".json")):
+        return None
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + max(0, _remaining(run_id, root)[0])))
+
+
 def _remaining(run_id, root):
     """(seconds until the time is over, whether all is raised that will be): none after another start, or where nobody can tell."""
     boot, uptime = _boot()

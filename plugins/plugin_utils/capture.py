@@ -16,10 +16,12 @@ from typing import Any
 import yaml
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.level import given, of_argv
+from ansible_collections.kubemend.remediation.plugins.module_utils.journal import LEVEL
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, evidence, judge
 
 KUBELET, SCHEDULER = "kubelet", "kube-scheduler"
+REVERT = "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id="
 # From level 8 on client-go logs the bodies of requests, Secrets among them; the scheduler has useful lines up to 7 beside them.
 MOST, MOST_OF_SCHEDULER = 6, 7
 # They belong to the pod that the same kubelet named last before them.
@@ -80,11 +82,12 @@ class Plan:
 
 @dataclass
 class Seen:
-    """What planning keeps of one host's evidence."""
+    """What planning keeps of one host's evidence. raised: (as its journal names it, one sentence) of levels that an earlier run raised from here."""
 
     host: clusters.Host
     levels: dict[str, int] = field(default_factory=dict)
     full: str = ""
+    raised: tuple[tuple[str, str], ...] = ()
 
 
 def demand(components: Iterable[str], level: int, allow: Iterable[str]) -> None:
@@ -108,7 +111,20 @@ def look(document: Mapping[str, Any]) -> Seen:
     if kubelet.get("process"):
         seen.levels[KUBELET] = kubelet_level(kubelet)
     seen.full = full(control_plane.data(document, "space"))
+    journal = control_plane.data(document, "journal")
+    seen.raised = tuple((str(one.get("real")), _earlier(one)) for name in ("pending", "levels") for one in journal.get(name) or ()
+                        if str(one.get("real")).startswith(LEVEL))
     return seen
+
+
+def _earlier(one: Mapping[str, Any]) -> str:
+    """By which run a level is raised already, and when or how it goes back."""
+    run_id = evidence.one_line(one.get("run_id") or "", 40)
+    if one.get("by_hand"):
+        return f"is raised by run {run_id}: {evidence.one_line(one['by_hand'], 400)}"
+    back = f"until {evidence.one_line(one['until'], 20)[-9:]} (its service puts it back); wait, or revert it" if one.get("until") else (
+        "and no service of it is left; revert it")
+    return f"is raised by run {run_id} {back}: {REVERT}{run_id}"
 
 
 def kubelet_level(kubelet: Mapping[str, Any]) -> int:
@@ -161,9 +177,12 @@ def plan(run_id: str, documents: Iterable[Mapping[str, Any]], components: tuple[
         if pod and (of.api.get("pod") or {}).get("status") == "absent":
             notes.append(f"{', '.join(host.host for host in of.hosts)}: left out, because the API of their cluster knows no such pod")
             continue
+        # a component's by its own host; a kubelet's at run time by whichever host of its cluster
+        own = [LEVEL + name for name in components]
+        raised = {(host.host if real in own else "", real): told for host in of.hosts for real, told in seen[host.host].raised}
         for host in of.hosts:
             if host.status == "ok":
-                logging[host.host] = _of_host(of, seen[host.host], components, level, about.nodes, targets, refused, notes)
+                logging[host.host] = _of_host(of, seen[host.host], components, level, about.nodes, raised, targets, refused, notes)
     return Plan(run_id, seconds, level, components, tuple(targets), tuple(refused), tuple(notes) + about.notes, logging, needles=about.needles)
 
 
@@ -209,7 +228,7 @@ def about_pod(pod: str, found: Iterable[clusters.Cluster]) -> About:
 
 
 def _of_host(of: clusters.Cluster, seen: Seen, components: tuple[str, ...], level: int, nodes: frozenset[str],
-             targets: list[Target], refused: list[str], notes: list[str]) -> tuple[str, ...]:
+             raised: Mapping[tuple[str, str], str], targets: list[Target], refused: list[str], notes: list[str]) -> tuple[str, ...]:
     """The targets of one host, or why they are none; whose logs are read there: also of what does not run now."""
     host, logging = seen.host, []
     plane = host in of.members
@@ -220,6 +239,8 @@ def _of_host(of: clusters.Cluster, seen: Seen, components: tuple[str, ...], leve
         former = seen.levels.get(name)
         if former is None:
             notes.append(f"{name} of {host.host} does not run, or not as a {'unit' if name == KUBELET else 'static pod'}; what it logged is captured")
+        elif earlier := raised.get((host.host, LEVEL + name)) or name == KUBELET and raised.get(("", f"{LEVEL}{name}/{host.node}")):
+            refused.append(f"{host.host} {name} {earlier}")
         elif former >= level:
             notes.append(f"{name} of {host.host} stays at level {former}, which is not below {level}")
         elif seen.full:

@@ -23,8 +23,9 @@ def collect(context):
     pending: {run_id, entry, state: before|after|neither|unknown, sha256, temp, error} and the intent's OF_INTENT.
     unproven: steps that changed something and whose proof never came: {run_id, step, component, path, running}.
     down: components that do not run, and whose newest step failed: {run_id, step, component, path, reason}.
-    levels: log levels that were raised from here and not put back: {run_id, entry, path, real, level, former, at, overdue, restart,
-    by_hand}; by_hand: what is to be done where somebody edited the file meanwhile, else None.
+    levels: log levels that were raised from here and not put back: {run_id, entry, path, real, level, former, at, until, overdue, restart,
+    by_hand}; until: when a service of ours puts it back, if any is left; by_hand: what is to be done where somebody edited the file
+    meanwhile, else None.
     busy: somebody changes this node at this moment, so that what is pending may be under way.
     """
     if not os.path.isdir(ROOT):
@@ -58,14 +59,15 @@ def _ever_raised(runs):
 
 def _levels(clock):
     """overdue: its time was over a minute ago, or the node was started again since."""
-    from ansible_collections.kubemend.remediation.plugins.module_utils import level
+    from ansible_collections.kubemend.remediation.plugins.module_utils import level, log_level
     found = []
     for item in level.raised(ROOT):
         intent = item["intent"]
         boot_id, uptime = intent["clock"]
         left = uptime + intent["seconds"] - clock[1] if boot_id == clock[0] else PATIENCE - clock[1]
         found.append(dict([(name, intent[name]) for name in ("path", "real", "level", "former", "at")],
-                          run_id=item["run_id"], entry=item["entry"], overdue=left < -PATIENCE, restart=False, by_hand=None))
+                          run_id=item["run_id"], entry=item["entry"], until=log_level.until(item["run_id"], ROOT), overdue=left < -PATIENCE,
+                          restart=False, by_hand=None))
     return found
 
 
@@ -85,7 +87,7 @@ def _by_restart():
             found.append({"path": "log level of %s" % one.get("component"), "real": "level:%s" % one.get("component"), "run_id": run_id,
                           "level": level_restart.raised_to(one), "former": str(level.of_argv(former)),
                           "at": one.get("at"), "entry": "proof-%s" % one.get("step"), "restart": True,
-                          "overdue": log_level.overdue(run_id, ROOT, PATIENCE), "by_hand": by_hand})
+                          "until": log_level.until(run_id, ROOT), "overdue": log_level.overdue(run_id, ROOT, PATIENCE), "by_hand": by_hand})
     return found
 
 

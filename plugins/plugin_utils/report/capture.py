@@ -14,7 +14,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod import REJECTED
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import capturing, evidence, locking, log_merge, timeline
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import REVERT, Plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capturing import Became
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Result
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json
@@ -23,7 +23,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run im
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.timeline import render as render_timeline
 
 LINES, TIMELINE, WIDTH = "lines.txt", "timeline.txt", 120
-REVERT = "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id="
 
 
 @dataclass(frozen=True)

@@ -471,6 +471,7 @@ def test_evidence_names_it_and_whether_its_time_is_over(node: Node, monkeypatch:
         (Path(node.root) / "levels" / f"{RUN}.json").write_text(json.dumps(until))
     one, = collector._by_restart()
     assert one == {"path": "log level of kubelet", "real": "level:kubelet", "run_id": RUN, "level": "4", "former": "2", "at": one["at"],
-                   "entry": "proof-raise-kubelet", "restart": True, "overdue": overdue, "by_hand": None}
+                   "entry": "proof-raise-kubelet", "restart": True, "overdue": overdue, "by_hand": None, "until": one["until"]}
+    assert (one["until"] is None) is (until is None)
     node.revert()
     assert collector._by_restart() == []

@@ -4,8 +4,10 @@
 """Levels raised for a limited time: the service that puts them back is there first, and gone last."""
 
 import base64
+import calendar
 import json
 import os
+import time
 
 from pathlib import Path
 from typing import Any
@@ -429,7 +431,10 @@ def test_evidence_names_what_is_raised_and_what_is_overdue(host: Host, monkeypat
     host.boot, host.uptime = boot, 5000.0 + later
     one, = collector.collect(spec.Context({}, [], {}))["levels"]
     assert one == {"run_id": RUN, "entry": "001-raise", "path": "log level of kube-scheduler", "real": SCHEDULER, "level": "4", "former": "2",
-                   "at": one["at"], "overdue": overdue, "restart": False, "by_hand": None}
+                   "at": one["at"], "overdue": overdue, "restart": False, "by_hand": None,
+                   "until": one["until"]}
+    left = max(0, 60 - later) if boot == "boot-1" else 0
+    assert abs(calendar.timegm(time.strptime(one["until"], "%Y-%m-%dT%H:%M:%SZ")) - time.time() - left) < 5
     log_level.restore(host.params())
     assert collector.collect(spec.Context({}, [], {}))["levels"] == []
 

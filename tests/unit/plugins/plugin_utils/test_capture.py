@@ -98,6 +98,35 @@ def test_the_nodes_name_is_not_the_hosts(world):
     assert ("m1", "w1", "level:kubelet/worker-1.example", 0) in reals(planned(world, ["kubelet"]))
 
 
+OTHER = "20261121T080000Z-4d5e6f"
+
+
+@pytest.mark.parametrize(("real", "by", "more", "left_out", "told"), [
+    ("level:kubelet/w1", "m2", {}, ("w1", "kubelet"), "until 09:30:00Z (its service puts it back); wait, or revert it: ansible-playbook"),
+    ("level:kubelet/w1", "m2", {"until": None}, ("w1", "kubelet"), "and no service of it is left; revert it: ansible-playbook"),
+    ("level:kubelet", "w1", {}, ("w1", "kubelet"), f"kubemend.remediation.revert -e kubemend_run_id={OTHER}"),
+    ("level:kube-scheduler", "m2", {}, ("m2", SCHEDULER), "until 09:30:00Z"),
+    ("level:kube-scheduler", "m2", {"by_hand": "/m was edited meanwhile: take --v=4 out by hand"}, ("m2", SCHEDULER), ": /m was edited meanwhile"),
+])
+def test_what_an_earlier_run_raised_is_left_out_and_says_until_when(world, real, by, more, left_out, told):
+    """Whatever its command line says: by a restart it has the level there already, and would fall in the middle of the window."""
+    one = {"real": real, "run_id": OTHER, "until": "2026-11-21T09:30:00Z", "by_hand": None, **more}
+    for number, former in enumerate((0, 4)):
+        if left_out[1] == SCHEDULER:
+            world.run("m2", SCHEDULER, f"--v={former}", elect=True)
+        world.documents[by]["collectors"]["journal"] = {"status": "ok", "data": {"levels": [one]}}
+        made = planned(world, ["kubelet", SCHEDULER])
+        assert left_out not in {(target.on, target.component) for target in made.targets} and len(made.targets) == 6, number
+        note, = made.refused
+        assert note.startswith(f"{left_out[0]} {left_out[1]} is raised by run {OTHER}") and told in note
+
+
+def test_one_that_may_be_raised_is_left_out_too(world):
+    world.documents["m2"]["collectors"]["journal"] = {"status": "ok", "data": {"levels": [], "pending": [
+        {"real": "level:kube-scheduler", "run_id": OTHER}, {"real": "/etc/x", "run_id": OTHER}, {"real": None}]}}
+    assert [note[:29] for note in planned(world, [SCHEDULER]).refused] == ["m2 kube-scheduler is raised b"]
+
+
 def test_only_what_was_asked_for(world):
     assert {target.component for target in planned(world, [MANAGER]).targets} == {MANAGER}
 
