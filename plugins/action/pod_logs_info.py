@@ -17,7 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import eviden
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
 
 # What the node tells; everything else of the document is this side's.
-TOLD = ("clock_begin", "clock", "seconds_back", "sources", "lines")
+TOLD = ("clock_begin", "clock", "seconds_back", "started", "sources", "lines")
 OURS = ("tool_version", "host", "status", "reason", "address", "asked_at", "received_at")
 
 
@@ -45,7 +45,7 @@ class ActionModule(NodeAction):
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
         """A document of its own schema: nobody can take it for evidence and judge that there is none in it."""
-        empty = {"sources": [], "lines": []}
+        empty = {"started": {}, "sources": [], "lines": []}
         return {"schema": log_merge.SCHEMA, "collected_at": evidence.now(), **{name: document[name] for name in OURS},
                 **{name: document.get(name, empty.get(name)) for name in TOLD}}
 

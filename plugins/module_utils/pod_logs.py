@@ -59,15 +59,17 @@ def read(params):
 
     components: names of COMPONENTS, default all; needles (literal texts) and match (a regular expression): a line is kept if
     it holds any of these, or if neither is given; max_bytes: of the answer's lines; max_line: bytes after which a line is cut;
-    timeout: seconds. {status, reason, clock_begin, clock, seconds_back, sources: [{component, source, status, lines_seen,
-    lines_kept, truncated, notes}], lines: [{time, component, source, text}] by time}. Nothing is read where refusal() has one.
+    timeout: seconds. {status, reason, clock_begin, clock, seconds_back, started: {host or component: since when it runs},
+    sources: [{component, source, status, lines_seen, lines_kept, truncated, notes}],
+    lines: [{time, component, source, text}] by time}. Nothing is read where refusal() has one.
     """
     begin = time.time()
     reason = refusal(params)
     params = _complete(params)
     answer = {"status": "error" if reason else "ok", "reason": reason or "", "clock_begin": begin, "seconds_back": params["seconds_back"],
-              "sources": [], "lines": []}
+              "started": {}, "sources": [], "lines": []}
     if not reason:
+        answer["started"] = _started(params["components"])
         workers = [_Worker(name, params, begin) for name in dict.fromkeys(params["components"])]
         _attend(workers, begin + max(2.0, float(params["timeout"]) - MARGIN))
         _share(workers, params["max_bytes"])
@@ -77,6 +79,19 @@ def read(params):
         answer["lines"].sort(key=lambda line: line["time"])
     answer["clock"] = time.time()
     return answer
+
+
+def _started(components):
+    """When this node and the youngest process of each component were started, seconds since the epoch by this node's clock."""
+    found = {"host": procfs.started_at(1)}
+    for pid, comm in procfs.of_interest():
+        try:
+            name = procfs.component(comm, procfs.argv(pid))
+        except OSError:
+            continue
+        if name in components and (name == "kubelet" or procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "").get("static")):
+            found[name] = max(found.get(name) or 0, procfs.started_at(pid) or 0)
+    return found
 
 
 def collect(params):

@@ -118,6 +118,13 @@ def clock_of(document: Mapping[str, Any]) -> Clock | None:
     return Clock(low, high) if low <= high and begin <= end else None
 
 
+def started(document: Mapping[str, Any], name: str) -> float | None:
+    """Since when the node (`host`) or the component runs, by the controller's clock; None where it does not run, or nobody knows."""
+    told, clock = document.get("started"), clock_of(document)
+    since = _number(told.get(name)) if isinstance(told, Mapping) else None
+    return None if since is None or not 0 < since < LAST else since - (clock.off if clock else 0.0)
+
+
 def stamp(moment: float) -> str:
     """Seconds since the epoch as 2026-11-21T20:01:02.123456Z."""
     return (EPOCH + timedelta(microseconds=round(moment * 1e6))).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

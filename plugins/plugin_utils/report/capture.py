@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from json import dumps
 from pathlib import Path
 from typing import Any
@@ -54,12 +54,13 @@ def make(folder: str, plan: Plan) -> Made:
     documents = list(log_merge.load(capturing.place(folder) / "logs"))
     merged = log_merge.merge(documents)
     _private(capturing.place(folder) / LINES, log_merge.render(merged))
-    done = capturing.became(folder, plan.targets)
+    done, restarts = _meanwhile(plan, capturing.became(folder, plan.targets), documents)
     reason, sentence = _verdict(folder, plan, done, bool(documents))
     text = [f"Capture of run {plan.run_id}: level {plan.level} for {plan.seconds} s"]
     text += _levels(done) + [f"  {note}" for note in plan.refused + plan.notes]
     unread = [host for host, names in plan.logging.items() if names and host not in {document.get("host") for document in documents}]
-    noticed = [f"  {one}" for one in log_merge.notices(documents)] + [f"  {host}: what it logged was not read" for host in unread]
+    notices = restarts + log_merge.notices(documents)
+    noticed = [f"  {one}" for one in notices] + [f"  {host}: what it logged was not read" for host in unread]
     if noticed:
         text += ["", "Noticed:"] + noticed
     raised = sum(one.raised for one in done)
@@ -76,9 +77,28 @@ def make(folder: str, plan: Plan) -> Made:
     text = told + "\n".join(escape(line) for line in text) + "\n"
     _private(Path(folder) / "report.txt", text)
     run = Run(plan.run_id, _at(plan.begun), evidence.now(), "capture", folder, evidence.TOOL_VERSION, timelines=pods,
-              notices=plan.refused + plan.notes + lacking + tuple(log_merge.notices(documents)), outcome=(0 if reason == "ok" else 2, reason, sentence))
+              notices=plan.refused + plan.notes + lacking + tuple(notices), outcome=(0 if reason == "ok" else 2, reason, sentence))
     _private(Path(folder) / "report.json", dumps({**json.render(Result(), run), "capture": _for_programs(plan, done, len(merged), str(where))}) + "\n")
     return Made(text, reason, sentence, len(merged))
+
+
+def _meanwhile(plan: Plan, done: tuple[Became, ...], documents: Iterable[Mapping[str, Any]]) -> tuple[tuple[Became, ...], list[str]]:
+    """What was started again since the levels were raised: its level went with it, so that nothing is left to be put back. And a notice each."""
+    answered = {str(document.get("host")): document for document in documents if document.get("status") == "ok" and document.get("started")}
+    found, notices = [], {}
+    for one in done:
+        target, document = one.target, answered.get(one.target.on)
+        if document and not target.step and one.restored is not None:
+            host, since = (log_merge.started(document, name) for name in ("host", target.component))
+            if host is not None and host > plan.begun:
+                notices[f"{target.on} was started again at {_at(host)}: its levels were up until then"] = None
+            elif since is not None and since > plan.begun:
+                notices[f"{target.component} of {target.on} was started again at {_at(since)}: its level was up until then"] = None
+            if one.restored is False and (since is None or since > plan.begun):
+                what = f"it was started again at {_at(since)}, with its own level" if since else "it does not run, and starts with its own level"
+                one = replace(one, restored=True, trying=False, reason=what)
+        found.append(one)
+    return tuple(found), list(notices)
 
 
 def _for_programs(plan: Plan, done: Iterable[Became], lines: int, path: str) -> dict[str, Any]:

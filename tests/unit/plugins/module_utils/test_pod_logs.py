@@ -34,6 +34,18 @@ def test_a_static_pod(node: Node) -> None:
     assert json.loads(pod_logs.collect({"components": ["kube-scheduler"], "seconds_back": 100.0}))["lines"] == found["lines"]
 
 
+def test_since_when_everything_runs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The youngest of a component's static pods; another cluster's is nobody's here."""
+    groups = {7: "static", 8: "static", 9: "nested", 10: None}
+    monkeypatch.setattr(procfs, "of_interest", lambda: [(7, "kube-scheduler"), (8, "kube-scheduler"), (9, "kube-scheduler"), (10, "kubelet"), (11, "kubelet")])
+    monkeypatch.setattr(procfs, "argv", lambda pid: ["x"] if pid in groups else os.stat("/nowhere"))
+    monkeypatch.setattr(procfs, "cgroup", lambda text: {"static": text == "static"})
+    monkeypatch.setattr(pod_logs.files, "text", lambda path: groups[int(path.split("/")[2])] or "")
+    monkeypatch.setattr(procfs, "started_at", lambda pid: 1000.0 + pid)
+    assert node.read(components=["kube-scheduler", "kubelet"])["started"] == {"host": 1001.0, "kube-scheduler": 1008.0, "kubelet": 1010.0}
+    assert node.read(components=["kube-apiserver"])["started"] == {"host": 1001.0}
+
+
 def test_only_files_of_the_window_and_oldest_first(node: Node) -> None:
     node.log("3.log.20260101-000000.gz", cri(node.now - 90, "a") + cri(node.now - 89, "b, its be", "P"))
     node.log("3.log.20260102-000000", cri(node.now - 88, "ginning", "P") + cri(node.now - 87, " and end") + cri(node.now - 80, "c"))

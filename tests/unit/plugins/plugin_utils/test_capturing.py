@@ -308,3 +308,42 @@ def test_the_report_of_an_edit_that_took_the_level_out(folder):
     note(folder, RESTORED, says(SCHEDULER, "restored", "/m.yaml was edited meanwhile: it runs at level 7 now"))
     made = report.make(str(folder), plan(replace(FIRST, step={"id": "raise-kube-scheduler"})))
     assert "  m1 kube-scheduler: 2 -> 4, not raised any more: /m.yaml was edited meanwhile: it runs at level 7 now\n" in made.text and made.reason == "ok"
+
+
+def since(folder, node, **started):
+    path = folder / "capture" / "logs" / f"{node}.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "started": {"host": NOW - 9000, **started}}))
+
+
+def noticed(folder, *targets):
+    made = report.make(str(folder), replace(plan(*targets), begun=NOW - 60))
+    return made, json.loads((folder / "report.json").read_text())["notices"]
+
+
+def test_what_was_started_again_in_the_window_is_noticed(folder):
+    """Host and level were back after ten seconds: the report does not claim that the level was up for all of the time."""
+    since(folder, "m1", **{"kube-scheduler": NOW - 50})
+    since(folder, "w1", host=NOW - 30, kubelet=NOW - 20)
+    made, notices = noticed(folder)
+    assert notices[:2] == ["kube-scheduler of m1 was started again at 2026-11-21T20:00:12Z: its level was up until then",
+                           "w1 was started again at 2026-11-21T20:00:32Z: its levels were up until then"]
+    assert made.reason == "ok" and all(f"  {one}\n" in made.text for one in notices[:2])
+    since(folder, "m1", **{"kube-scheduler": NOW - 70})
+    since(folder, "w1", kubelet=NOW - 70)
+    assert noticed(folder)[1] == []
+    since(folder, "m1", **{"kube-scheduler": NOW - 50})  # that was us
+    assert noticed(folder, replace(FIRST, step={"id": "x"}))[1] == []
+
+
+@pytest.mark.parametrize(("started", "why"), [
+    ({"kubelet": NOW - 20}, "it was started again at 2026-11-21T20:00:42Z, with its own level"), ({}, "it does not run, and starts with its own level"),
+    ({"kubelet": NOW - 90}, None), ({"kubelet": "x"}, "it does not run"), (None, None),
+])
+def test_a_level_of_a_process_that_is_gone_is_not_left(folder, started, why):
+    """The kubelet of w1 does not answer m1, which raised it; w1 itself says why."""
+    note(folder, RESTORED, says(SCHEDULER, "restored"), says(KUBELET, "failed", "HTTP 502"))
+    if started is not None:
+        since(folder, "w1", **started)
+    made = noticed(folder)[0]
+    line = f"w1 kubelet: 0 -> 4, not raised any more: {why}" if why else "w1 kubelet: 0 -> 4, NOT PUT BACK: HTTP 502; a service on m1 goes on trying"
+    assert line in made.text and made.reason == ("ok" if why else "failed")
