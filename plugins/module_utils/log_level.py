@@ -71,7 +71,7 @@ def probed(params):
 
 
 def raise_levels(params):
-    """{targets: [{real, state, reason}], error}. Never raises."""
+    """{targets: [{real, state, reason, at}], error}; at: when it had started again, where that raised it. Never raises."""
     targets, error, begun = [], None, None
     try:
         step = _step(params, "raise")
@@ -105,7 +105,7 @@ def _raise_one(levels, step, target, params):
         state, reason = (REFUSED, reason) if reason else level_restart.raise_one(step, target, params)
         if state == UNSURE:
             params["halt"] = "nothing more is restarted, because %s did not come back as it should" % target["component"]
-        return dict(answer, state=state, reason=reason)
+        return dict(answer, state=state, reason=reason, at=durable.now())
     try:
         with step.exclusive() as root_fd:
             others = [item["run_id"] for item in level.unsettled(step.root) if item["intent"]["real"] == target["real"]]
@@ -152,7 +152,8 @@ def _restore(step, attempt=0, by=None, allow=()):
             except (ChangeError, OSError) as error:
                 answer.update(state=FAILED, reason=files.one_line(error))
             targets.append(answer)
-    targets += [{"real": component, "state": state, "reason": reason} for component, state, reason in level_restart.take_back(step, attempt, by, allow)]
+    targets += [{"real": component, "state": state, "reason": reason, "at": durable.now()}
+                for component, state, reason in level_restart.take_back(step, attempt, by, allow)]
     with durable.exclusive(step.root):  # nobody raises anything between the look and what follows from it
         if not _anything(step):
             _disarm(step.run_id, step.root)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +22,19 @@ PROBED, RAISED, RESTORED = ".probed.json", ".raised.json", ".restored.json"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a host said of its targets. targets: real -> (state, reason); problem: why it said nothing, or not all."""
+    """What a host said of its targets. targets: real -> (state, reason); problem: why it said nothing, or not all; times: of restarts."""
 
     host: str
     targets: Mapping[str, tuple[str, str]]
     problem: str = ""
+    times: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Became:
     """What became of one target. raised: whether it surely was; restored: None where it was not raised; reason: of whichever failed.
 
-    trying: whether its host goes on trying to put it back.
+    trying: whether its host goes on trying to put it back; restarted: when it had started with the level, and without it again.
     """
 
     target: Target
@@ -41,6 +42,7 @@ class Became:
     restored: bool | None
     reason: str = ""
     trying: bool = False
+    restarted: tuple[str, ...] = ()
 
 
 def write(folder: str, name: str, document: Mapping[str, Any]) -> None:
@@ -84,12 +86,13 @@ def noted(folder: str, host: str, suffix: str) -> Answer | None:
 def said(host: str, status: str, reason: str, answer: Any) -> Answer:
     """A host's answer, whatever its shape."""
     answer = answer if isinstance(answer, Mapping) else {}
-    targets = {}
+    targets, times = {}, {}
     for one in answer.get("targets") if isinstance(answer.get("targets"), list) else ():
         if isinstance(one, Mapping) and isinstance(one.get("real"), str):
             targets[one["real"]] = (str(one.get("state")), evidence.one_line(one.get("reason") or "", 400))
+            times.update({one["real"]: evidence.one_line(one["at"], 20)} if one.get("at") else {})
     problem = evidence.one_line(answer.get("error") or "", 400) if status == "ok" else evidence.one_line(reason or status, 400)
-    return Answer(host, targets, problem)
+    return Answer(host, targets, problem, times)
 
 
 def offered(folder: str, plan: Plan) -> tuple[tuple[Target, ...], tuple[tuple[Target, str], ...], tuple[str, ...]]:
@@ -130,4 +133,12 @@ def became(folder: str, targets: Iterable[Target]) -> tuple[Became, ...]:
             continue
         why = "" if quiet else back[1] if back else restored.problem if restored else "nobody put it back"
         found.append(Became(target, state == "raised", well, why, not well))
-    return tuple(found)
+    return tuple(replace(one, restarted=_restarted(folder, one)) if one.target.step else one for one in found)
+
+
+def _restarted(folder: str, one: Became) -> tuple[str, ...]:
+    """When its host had started it again, as far as it says."""
+    raised, restored = noted(folder, one.target.host, RAISED), noted(folder, one.target.host, RESTORED)
+    told = [raised.times.get(one.target.real, "") if raised and one.raised else "",
+            restored.times.get(one.target.real, "") if restored and one.restored and not one.reason else ""]
+    return tuple(moment for moment in told if moment)

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod import REJECTED
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT
+from ansible_collections.kubemend.remediation.plugins.module_utils.journal import FOLDER as JOURNAL
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import capturing, evidence, locking, log_merge, timeline
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import REVERT, Plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import KUBELET, REVERT, Plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capturing import Became
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Result
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json
@@ -57,7 +59,7 @@ def make(folder: str, plan: Plan) -> Made:
     done, restarts = _meanwhile(plan, capturing.became(folder, plan.targets), documents)
     reason, sentence = _verdict(folder, plan, done, bool(documents))
     text = [f"Capture of run {plan.run_id}: level {plan.level} for {plan.seconds} s"]
-    text += _levels(done) + [f"  {note}" for note in plan.refused + plan.notes]
+    text += _levels(plan, done) + [f"  {note}" for note in plan.refused + plan.notes]
     unread = [host for host, names in plan.logging.items() if names and host not in {document.get("host") for document in documents}]
     notices = restarts + log_merge.notices(documents)
     noticed = [f"  {one}" for one in notices] + [f"  {host}: what it logged was not read" for host in unread]
@@ -104,6 +106,7 @@ def _meanwhile(plan: Plan, done: tuple[Became, ...], documents: Iterable[Mapping
 def _for_programs(plan: Plan, done: Iterable[Became], lines: int, path: str) -> dict[str, Any]:
     return {"level": plan.level, "seconds": plan.seconds, "lines": lines, "path": path, "levels": [
         {"host": one.target.on, "component": one.target.component, "through": one.target.host, "former": one.target.former, "level": one.target.level,
+         "way": "restart" if one.target.step else "run-time", "restarted": list(one.restarted), "log_until_then": _kept(plan, one),
          "raised": one.raised, "restored": one.restored, "reason": one.reason} for one in done]}
 
 
@@ -148,7 +151,7 @@ def _rendered(pods: Iterable[timeline.Timeline], everything: bool) -> str:
     return "".join(line + "\n" for line in page.lines)
 
 
-def _levels(done: Iterable[Became]) -> list[str]:
+def _levels(plan: Plan, done: Iterable[Became]) -> list[str]:
     lines = []
     for one in done:
         target = one.target
@@ -160,7 +163,18 @@ def _levels(done: Iterable[Became]) -> list[str]:
         else:
             lines.append(f"  {target.on} {target.component}: {target.former} -> {target.level}, NOT PUT BACK: {one.reason}"
                          + (f"; a service on {target.host} goes on trying" if one.trying else ""))
+        if target.step and (one.raised or one.restarted):
+            times = ", again at ".join(one.restarted) or "a time that its host does not say"
+            back = ", again by a service of its host" if one.restored and not one.reason and len(one.restarted) == 1 else ""
+            kept = _kept(plan, one)
+            lines.append(f"    by a restart: restarted at {times}{back}" + (f"; what it logged until then: {kept} on {target.on}" if kept else ""))
     return lines
+
+
+def _kept(plan: Plan, one: Became) -> str | None:
+    """Where its host keeps what went with its pod; a kubelet's lines stay in journald."""
+    target = one.target
+    return f"{ROOT}/{JOURNAL}/{plan.run_id}/log-{target.component}-*" if target.step and one.raised and target.component != KUBELET else None
 
 
 def _verdict(folder: str, plan: Plan, done: tuple[Became, ...], read: bool) -> tuple[str, str]:

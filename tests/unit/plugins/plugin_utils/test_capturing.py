@@ -254,6 +254,7 @@ def test_the_report(folder):
     found = json.loads((folder / "report.json").read_text())
     assert (found["mode"], found["exit_reason"], found["capture"]["lines"]) == ("capture", "ok", 2)
     assert found["capture"]["levels"][1] == {"host": "w1", "component": "kubelet", "through": "m1", "former": 0, "level": 4, "raised": True,
+                                             "way": "run-time", "restarted": [], "log_until_then": None,
                                              "restored": True, "reason": ""}
     for name in ("report.txt", "report.json", "capture/lines.txt"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
@@ -302,6 +303,18 @@ def test_the_report_of_a_file_that_was_edited_meanwhile(folder):
     made = report.make(str(folder), plan(target))
     assert f"  m1 kube-scheduler: 2 -> 4, NOT PUT BACK: {why}\n" in made.text
     assert (made.reason, made.sentence) == ("failed", f"the level of kube-scheduler of m1 was not put back ({why})")
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_the_report_says_what_was_restarted(folder, again):
+    target, kept = replace(FIRST, step={"id": "raise-kube-scheduler"}), f"/var/lib/kubemend/journal/{RUN}/log-kube-scheduler-*"
+    note(folder, RAISED, {**says(SCHEDULER, "raised"), "at": "2026-11-21T20:00:00Z"})
+    note(folder, RESTORED, *([{**says(SCHEDULER, "restored"), "at": "2026-11-21T20:01:09Z"}] if again else []))
+    text, last = report.make(str(folder), plan(target)).text, "at 2026-11-21T20:01:09Z" if again else "by a service of its host"
+    assert f"    by a restart: restarted at 2026-11-21T20:00:00Z, again {last}; what it logged until then: {kept} on m1\n" in text
+    level, = json.loads((folder / "report.json").read_text())["capture"]["levels"]
+    assert (level["way"], level["log_until_then"]) == ("restart", kept)
+    assert level["restarted"] == ["2026-11-21T20:00:00Z", "2026-11-21T20:01:09Z"][:1 + again]
 
 
 def test_the_report_of_an_edit_that_took_the_level_out(folder):
