@@ -86,7 +86,7 @@ class ActionModule(NodeAction):
             else:
                 found = getattr(self, "_" + args["state"])(host, args, task_vars, capturing.read_plan(args["report_dir"]))
         except capture.CaptureError as error:
-            found = {"failed": True, "exit_reason": "input", "msg": str(error)}
+            found = {"failed": True, "exit_reason": error.reason, "msg": str(error)}
         except OSError as error:
             found = {"failed": True, "exit_reason": "input", "msg": f"{error.filename or args['report_dir']} cannot be used: {error.strerror}."}
         except (ValueError, KeyError, TypeError) as error:
@@ -117,8 +117,8 @@ class ActionModule(NodeAction):
         plan = replace(plan, targets=offered, refused=plan.refused + refused + why, begun=time.time())
         capturing.write(folder, capturing.PLAN, capture.dumped(plan))
         if plan.refused and not offered:
-            raise capture.CaptureError(f"No level can be raised: {'; '.join(plan.refused)}. Capture what they log now with "
-                                       f"-e kubemend_capture_level={min(self._present(folder, plan), default=0)}.")
+            raise capture.CaptureRefused(f"No level can be raised: {'; '.join(plan.refused)}. Capture what they log now with "
+                                         f"-e kubemend_capture_level={min(self._present(folder, plan), default=0)}.")
         self._tell(report.planned(plan, self._task.check_mode))
         go = not self._task.check_mode
         return {"go": go, "hosts": list(plan.raising) if go else [], "seconds": plan.seconds, "begun": plan.begun,

@@ -102,7 +102,7 @@ def demand_no_devices(host):
                             "with -e kubemend_allow=kubelet_restart" % (host, os.path.join(devices.FOLDER, devices.CHECKPOINT)))
     if held:
         raise guard.Refused("pods with devices run on %s (%s): they may lose them when the kubelet restarts; wait for their end, or allow it with "
-                            "-e kubemend_allow=kubelet_restart" % (host, ", ".join(sorted(held)[:5])))
+                            "-e kubemend_allow=kubelet_restart" % (host, ", ".join(devices.names(held)[:5])))
 
 
 def load(reload_units):

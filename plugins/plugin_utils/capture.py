@@ -33,6 +33,14 @@ INODES = 1024
 class CaptureError(ValueError):
     """Bad input, in one sentence; nothing was raised."""
 
+    reason = "input"
+
+
+class CaptureRefused(CaptureError):
+    """Nothing that was asked for may be raised now."""
+
+    reason = "refused"
+
 
 @dataclass(frozen=True)
 class Target:

@@ -51,7 +51,8 @@ def _not_now(scene: Scene, data: Mapping[str, Any]) -> str | None:
         return f"the kubelet of {host} is not healthy: mend it first (journalctl -u kubelet)"
     if scene.cluster.api_status != "ok":
         return f"no API server answers ({scene.cluster.api_reason or scene.cluster.api_status}): kubelets are left alone until one does"
-    held = control_plane.data(scene.document, "devices").get("running") or ()
+    devices = control_plane.data(scene.document, "devices")
+    held = devices.get("names") or devices.get("running") or ()
     if held and "kubelet_restart" not in allow:
         return (f"pods with devices run on {host} ({', '.join(held[:5])}): they may lose them when the kubelet restarts; wait for their end, or allow it "
                 "with -e kubemend_allow=capture_restart,kubelet_restart")

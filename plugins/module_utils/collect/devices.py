@@ -11,6 +11,7 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import contextlib
 import os
 import stat
 
@@ -25,9 +26,9 @@ CONNECT_SECONDS = 0.5
 
 
 def collect(context, folder=FOLDER):
-    """{folder, kubelet_socket, sockets, checkpoint, running}; times are of the sockets' making, seconds since 1970.
+    """{folder, kubelet_socket, sockets, checkpoint, running, names}; times are of the sockets' making, seconds since 1970.
 
-    running: the UIDs of pods to which devices were given and that have a process.
+    running: the UIDs of pods to which devices were given and that have a process; names: of the same pods, as far as their logs tell.
     """
     context.source = folder
     if not os.path.isdir(folder):
@@ -39,9 +40,10 @@ def collect(context, folder=FOLDER):
             sockets.append({"name": name, "made": found.st_mtime, "answers": answers(os.path.join(folder, name))})
     kubelet = [one for one in sockets if one["name"] == KUBELET]
     found = checkpoint(os.path.join(folder, CHECKPOINT), context)
+    uids = alive(set(entry["pod_uid"] for entry in found["entries"])) if found else set()
     return {"folder": folder, "kubelet_socket": kubelet[0] if kubelet else None,
             "sockets": [one for one in sockets if one["name"] != KUBELET], "checkpoint": found,
-            "running": sorted(alive(set(entry["pod_uid"] for entry in found["entries"])) if found else ())}
+            "running": sorted(uids), "names": names(uids)}
 
 
 def running(folder=FOLDER):
@@ -50,6 +52,17 @@ def running(folder=FOLDER):
     if found is None:
         return set()
     return None if found["error"] else alive(set(entry["pod_uid"] for entry in found["entries"]))
+
+
+def names(uids, logs="/var/log/pods"):
+    """These pods as namespace/name, or by UID where the kubelet's folder of their logs is gone."""
+    known = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir(logs):
+            namespace, dummy, rest = name.partition("_")
+            pod, dummy, uid = rest.rpartition("_")
+            known[uid] = "%s/%s" % (namespace, pod)
+    return sorted(known.get(uid, uid) for uid in uids)
 
 
 def alive(uids):

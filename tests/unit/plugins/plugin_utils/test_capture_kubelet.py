@@ -101,6 +101,8 @@ def test_a_drop_in_gives_the_last_variable_its_value_and_the_level(world, value,
     (lambda world: world.data("w1", "kubelet").update(healthz={"status": 500}), "is not healthy"),
     (lambda world: world.data("w1", "kubelet")["unit"].update(environment_files=[record(ENV, "x", mtime=99.0)]), "is newer than the process"),
     (lambda world: world.documents["w1"]["collectors"].update(devices={"status": "ok", "data": {"running": ["uid-1"]}}), "pods with devices run on w1 (uid-1)"),
+    (lambda world: world.documents["w1"]["collectors"].update(devices={"status": "ok", "data": {"running": ["uid-1"], "names": ["default/job-1"]}}),
+     "pods with devices run on w1 (default/job-1)"),
 ])
 def test_what_forbids_it_is_said_before(world, change, word):
     with_unit(world, ["KUBELET_EXTRA_ARGS"])
