@@ -59,6 +59,8 @@ class ActionModule(NodeAction):
 
     def _list(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         params = {"state": "listed", "timeout": args["timeout"], "report_dir": args["report_dir"], "run_id": args["run_id"]}
+        if self._task.check_mode and args["reverts"]:  # what the guards would say is told without doing anything
+            params.update(reverts=args["reverts"], allow=args["allow"], host=host, kubeconfig=args["kubeconfig"])
         status, reason, answer = self._ask(host, params, task_vars)
         reverting.write(args["report_dir"], host, reverting.LISTED, {"host": host, "status": status, "reason": reason, "answer": answer})
         said = reverting.listing(host, status, reason, answer)

@@ -27,7 +27,8 @@ RESTORED, ALREADY, REFUSED, KEPT = "restored", "already", "refused", "kept"
 def run(params):
     """state listed: {runs, truncated, busy}; state reverted: {paths, components, changed, error}, by a process that outlives this one."""
     if params["state"] == "listed":
-        return listed(params.get("root") or ROOT)
+        found = listed(params.get("root") or ROOT)
+        return dict(found, guards=guards(params, found["runs"])) if params.get("reverts") else found
     return outlive.run(reverted, params) or _answer(
         error="the program ended on the node without an answer (killed, or out of memory); list again to see what became of it", changed=True)
 
@@ -118,6 +119,15 @@ def _answer(paths=(), components=(), error=None, changed=False):
     return {"paths": list(paths), "components": list(components), "error": error, "changed": changed, "seconds": 0.0}
 
 
+def guards(params, runs):
+    """Of the run `reverts`: [{component, refused}] of what would be started again now, and why it may not be. Changes nothing."""
+    able = (one["run_id"] for one in runs if not one["reverts"] and any(path["state"] == revert.RESTORE for path in one["paths"]))
+    try:
+        return _Revert(dict(params, reverts=next(able, "") if params["reverts"] == "last" else params["reverts"])).guards()
+    except (OSError, ChangeError):
+        return []  # what cannot be read is told by the list
+
+
 class _Revert:
     """One run taken back by another on this node."""
 
@@ -140,13 +150,36 @@ class _Revert:
         with step.exclusive():  # this run may change this node
             pass
         self._ended()
-        items = dict((item["entry"], item) for item in journal.read_run(self.run_id, self.root))
-        stretches = [_Stretch(one, items, self.run_id, self.root) for one in revert.plan_revert(self.run_id, self.root)]
-        groups = _groups(stretches)
+        groups = _groups(self._stretches())
         if self.params.get("lock"):
             lock.renew(self.params["run_id"], max(self.params["lock"].get("seconds") or 0, budget(len(groups))), self.root)
         for group in groups:
             self._group(group, step)
+
+    def guards(self):
+        """The guards of every component that would start again, without anything behind them."""
+        found = []
+        if self.run_id not in journal.run_ids(self.root):
+            return found
+        for group in _groups(self._stretches()):
+            wanted = [one for one in group if one.state == revert.RESTORE and one.record is not None]
+            if not wanted or group[0].component is None:
+                continue
+            try:
+                if group[0].component == "kubelet":
+                    from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_level
+                    kubelet_level.may_restart(group[0].record, self.params.get("allow") or [])
+                else:
+                    self._scene(group[0].component, wanted)
+                why = None
+            except (guard.Refused, ChangeError) as error:
+                why = str(error)
+            found.append({"component": group[0].component, "refused": why})
+        return found
+
+    def _stretches(self):
+        items = dict((item["entry"], item) for item in journal.read_run(self.run_id, self.root))
+        return [_Stretch(one, items, self.run_id, self.root) for one in revert.plan_revert(self.run_id, self.root)]
 
     def _ended(self):
         """Nobody is at work here, and the run itself is not waiting to be finished."""
@@ -180,16 +213,20 @@ class _Revert:
                 result = {revert.ALREADY: ALREADY, revert.UNDONE: ALREADY, revert.KEPT: KEPT}.get(one.state, REFUSED)
                 self.paths.append(dict(_shown(one), result=result, changed=False))
 
-    def _with_component(self, component, wanted, pending, step):
-        signalled, moved = any(one.restart == "signal" for one in pending), all(not one.restart for one in pending)
+    def _scene(self, component, pending):
+        """(what the guards of this component found, what is expected of it, what was allowed), or guard.Refused."""
         expect = {"component": component, "restart": next((one.restart for one in pending if one.restart), None), "flags": {},
                   "image": next((one.image for one in pending if one.image), None)}
         allowed = dict(pending[0].guard, allow=self.params.get("allow") or [])
-        if signalled:  # of the files that the process reads, these are no change of somebody else
+        if any(one.restart == "signal" for one in pending):  # of the files that the process reads, these are no change of somebody else
             allowed["loads"] = list(allowed.get("loads") or []) + [one.path for one in pending]
+        return guard.check({"host": self.host, "remedy": _remedy(pending), "expect": expect, "change": _change(pending[0]), "guard": allowed},
+                           self.params), expect, allowed
+
+    def _with_component(self, component, wanted, pending, step):
+        signalled, moved = any(one.restart == "signal" for one in pending), all(not one.restart for one in pending)
         try:
-            scene = guard.check({"host": self.host, "remedy": _remedy(pending), "expect": expect, "change": _change(pending[0]), "guard": allowed},
-                                self.params)
+            scene, expect, allowed = self._scene(component, pending)
             former = scene.former
             record = {"component": component, "host": self.host, "remedy": apply_step.REVERT, "limit": _limit(signalled), "path": pending[0].path,
                       "kind": "none", "expect": expect, "guard": allowed,
@@ -202,8 +239,7 @@ class _Revert:
             if not wanted:
                 self.components.append(_component(component, False, str(error)))
             return
-        begin = time.monotonic()
-        results = self._restore(wanted, step)
+        begin, results = time.monotonic(), self._restore(wanted, step)
         if wanted and not any(one["changed"] for one in results):
             self._end(step, proof.NOT_DONE, results[0]["reason"])
             return

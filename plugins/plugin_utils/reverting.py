@@ -63,6 +63,7 @@ class Listing:
     runs: tuple[Undoable, ...] = ()
     truncated: bool = False
     busy: bool = False
+    guards: tuple[tuple[str, str], ...] = ()  # of the run in question: what would be started again, and why it may not be
 
     def of(self, run_id: str) -> Undoable | None:
         """Its part of a run."""
@@ -119,7 +120,9 @@ def listing(host: str, status: str, reason: str, answer: Any) -> Listing:
                 one["run_id"], _time(one.get("first")), _time(one.get("last")),
                 tuple(item for item in _items(one.get("reverts")) if isinstance(item, str) and RUN_ID.match(item)),
                 _files(one.get("paths"), "state", STATES), evidence.one_line(one["error"]) if isinstance(one.get("error"), str) else ""))
-    return Listing(host, "ok", "", tuple(runs), answer.get("truncated") is True, answer.get("busy") is True)
+    guards = tuple((evidence.one_line(one["component"], 60), evidence.one_line(one.get("refused") or "", 1000))
+                   for one in _items(answer.get("guards")) if isinstance(one, dict) and isinstance(one.get("component"), str))
+    return Listing(host, "ok", "", tuple(runs), answer.get("truncated") is True, answer.get("busy") is True, guards)
 
 
 def outcome(host: str, status: str, reason: str, answer: Any) -> Done:

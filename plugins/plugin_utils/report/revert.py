@@ -13,6 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.reverting imp
 WOULD = {"restore": "can be restored", "already": "is as it was before", "conflict": "cannot be restored",
          "kept": "is never put back", "interrupted": "cannot be restored yet", "undone": "was put back"}
 BECAME = {"restored": "restored", "already": "was as before already", "refused": "refused", "kept": "kept as it is"}
+LEVEL = "log level of "  # what a journal calls that of a process
 COMMAND = "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id="
 
 
@@ -86,6 +87,8 @@ def _undone(report: Report) -> list[str]:
         if found is None:
             lines += ["", f"{item.host}:" if report.check else f"{item.host}: not begun"]
             lines += _files_of(item.host, run.files, WOULD) + ([f"  {run.error}"] if run.error else [])
+            lines += [f"  {item.host} {component} " + (f"may not be started again now, so that its files would stay: {why}" if why else
+                                                      "would be started again with them") for component, why in item.guards]
             continue
         lines += ["", f"{item.host}: {found.state}"]
         lines += _files_of(item.host, found.files, BECAME)
@@ -99,8 +102,9 @@ def _undone(report: Report) -> list[str]:
     count = {name: sum(file.state == name for file in files) for name in RESULTS}
     sentence = verdict(report)[1]
     if report.check:
-        can = sum(file.state == "restore" for item in report.listings if (run := item.of(run_id or "")) for file in run.files)
-        lines += ["", f"kubemend: {can} files would be restored"]
+        can = [file.path.startswith(LEVEL) for item in report.listings if (run := item.of(run_id or "")) for file in run.files
+               if file.state == "restore" and not dict(item.guards).get(file.component or "")]
+        lines += ["", f"kubemend: {can.count(False)} files and {can.count(True)} log levels would be restored"]
     else:
         told = ", ".join(f"{number} {name}" for name, number in count.items() if number) or "nothing was restored"
         lines += ["", f"kubemend: run {run_id}: {told}" + (f"; {sentence}" if sentence else "")]

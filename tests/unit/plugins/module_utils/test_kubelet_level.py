@@ -167,6 +167,18 @@ def test_devices_forbid_it_unless_allowed(node: Node, monkeypatch: pytest.Monkey
     assert node.revert("20261121T110000Z-777777", allow=["kubelet_restart"])["components"][0]["proven"] is True
 
 
+def test_a_check_of_the_way_back_asks_the_same_guard(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.raise_level()
+    params = {"state": "listed", "run_id": NEXT, "reverts": RUN, "root": node.root, "host": "w1"}
+    assert revert_run.run(params)["guards"] == [{"component": "kubelet", "refused": None}]
+    monkeypatch.setattr(devices, "running", lambda: {"uid-1"})
+    one, = revert_run.run(params)["guards"]
+    assert "pods with devices run on w1 (uid-1)" in one["refused"] and node.commands == ["restart"] and node.left() == ["kubelet"]
+    assert revert_run.run({**params, "allow": ["kubelet_restart"]})["guards"] == [{"component": "kubelet", "refused": None}]
+    assert len(revert_run.run({**params, "reverts": "last"})["guards"]) == 1 and revert_run.run({**params, "reverts": NEXT})["guards"] == []
+    assert "guards" not in revert_run.run({"state": "listed", "root": node.root})
+
+
 def test_a_process_that_is_not_as_it_should_be_is_taken_back(node: Node) -> None:
     before = node.env.read_bytes()
     node.more = ["--v=0"]

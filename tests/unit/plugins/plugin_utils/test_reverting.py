@@ -96,11 +96,22 @@ def test_the_list() -> None:
     assert "No run of kubemend" in revert.render(reverting.Report([said("m1")], None, reverting.Choice(None)))
 
 
+def test_the_report_of_what_the_guards_would_refuse() -> None:
+    """A check says what the real one would say four seconds later, what it restarts, and counts levels as levels."""
+    kubelet = {**file(path="/etc/kubelet.env"), "component": "kubelet"}
+    answer = {"runs": [run(OLD, file(), kubelet, {**file(path="log level of kube-apiserver"), "component": None})],
+              "guards": [{"component": "kubelet", "refused": "pods with devices run on m1 (default/x)"}, {"component": "kube-scheduler", "refused": None}, 3]}
+    listings = [reverting.listing("m1", "ok", "", answer)]
+    text = revert.render(reverting.Report(listings, OLD, reverting.choose(listings, OLD), check=True))
+    assert "m1 kubelet may not be started again now, so that its files would stay: pods with devices run on m1 (default/x)\n" in text
+    assert "m1 kube-scheduler would be started again with them\n" in text and text.endswith("kubemend: 1 files and 1 log levels would be restored\n")
+
+
 def test_the_report() -> None:
     listings = [said("m1", run(OLD, file())), said("m2", run(OLD, file("\x1b", path="/a\x1b[2J"), file(path="/b\x1b[2J")))]
     choice = reverting.choose(listings, "last")
     checked = reverting.Report(listings, "last", choice, check=True)
-    assert "kubemend: 2 files would be restored" in revert.render(checked) and reverting.verdict(checked) == ("ok", "")
+    assert "kubemend: 2 files and 0 log levels would be restored" in revert.render(checked) and reverting.verdict(checked) == ("ok", "")
     done = [reverting.outcome("m1", "ok", "", {"components": [{"component": "kube-scheduler", "proven": False, "reason": "it is down"}],
                                                "paths": [file("restored", "result")], "changed": True})]
     report = reverting.Report(listings, "last", choice, done)
