@@ -40,6 +40,13 @@ def wait_booted(node) -> None:
     nodes.wait(running, 90, f"systemd of {node.name}", every=0.5)
 
 
+def start_again(node) -> None:
+    """As after a power cut: killed, started, and systemd is up. Its cluster may need longer."""
+    podman.podman("kill", node.container, timeout=60)
+    podman.podman("start", node.container, timeout=60)
+    wait_booted(node)
+
+
 def prepare(cluster, node) -> None:
     wait_booted(node)
     own = images.own_containerd(cluster.k8s)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from tests.lab import bringup, interrupt, jobs, podman
+from tests.lab import bringup, interrupt, jobs
 from tests.lab.repairing import OLD, codes
 from tests.lab.staticpod import MANAGER, SCHEDULER, manifest, processes
 
@@ -124,10 +124,7 @@ def test_the_host_that_raised_them_is_started_again(cluster, quiet, tmp_path):
     """The kubelet of w1 was raised through m1: it is put back long before its time, as soon as m1's API server answers."""
     with held(cluster, tmp_path / "killed", "-e", "kubemend_capture_seconds=3600") as controller:
         controller.kill()
-    node = cluster.node("m1")
-    podman.podman("kill", node.container, timeout=60)
-    podman.podman("start", node.container, timeout=60)
-    bringup.wait_booted(node)
+    bringup.start_again(cluster.node("m1"))
     cluster.wait_healthy()
     cluster.wait(lambda: not raised(cluster), 120, "m1 to put the levels back after its start")
     revert(cluster, tmp_path, "m2", "m3")

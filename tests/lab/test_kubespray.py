@@ -14,7 +14,7 @@ import os
 import pytest
 
 from tests.gate import machine
-from tests.lab import bringup, host, interrupt, kubeletlevel, kubespray, podman
+from tests.lab import bringup, host, interrupt, kubeletlevel, kubespray
 from tests.lab.cluster import Cluster
 from tests.lab.repairing import CONSENT, broken, codes, state, untouched
 from tests.lab.staticpod import MANAGER, SCHEDULER, election_off, manifest, processes
@@ -81,10 +81,7 @@ def test_a_kubelets_level_by_the_file_of_its_unit(cluster, tmp_path):
         with interrupt.Controller(cluster, tmp_path / "killed", *arguments, "-e", "kubemend_capture_seconds=3600", name="capture_logs") as controller:
             cluster.wait(lambda: WAITING in controller.output, 300, "the restart")
             controller.kill()
-        node = cluster.node("m2")
-        podman.podman("kill", node.container, timeout=60)
-        podman.podman("start", node.container, timeout=60)
-        bringup.wait_booted(node)
+        bringup.start_again(cluster.node("m2"))
         cluster.wait(lambda: not raised(cluster, "m2"), 240, "m2 to take it back after its start")
         assert cluster.read("m2", kubespray.ENVIRONMENT) == before and kubeletlevel.argv(cluster, "m2") == former
         cluster.wait_healthy()
