@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import bringup, interrupt, jobs, playbook, podman
+from tests.lab import bringup, interrupt, jobs, playbook
 from tests.lab.kubeletlevel import argv, deaf, momentary, v_flags
 from tests.lab.repairing import OLD, codes
 from tests.lab.staticpod import MANAGER, manifest, processes
@@ -57,6 +57,26 @@ def test_a_manifest_is_edited_and_its_bytes_come_back(cluster, without_endpoint,
     assert any(f" m2 {MANAGER} " in line for line in lines), "the logs went with the pod"
     assert cluster.read("m2", manifest(MANAGER)) == before and level_of_manager(cluster) == [] and interrupt.left_over(cluster) == []
     assert cluster.exec("m2", f"ls /var/lib/kubemend/journal/{report['run_id']} | grep -c log-{MANAGER}").stdout.strip() != b"0"
+
+
+def test_a_manifest_that_is_edited_meanwhile_is_not_said_to_be_back(cluster, without_endpoint, play, tmp_path):
+    """The edit keeps our argument, and the level with it: no bytes of ours come back, the run fails, and an audit names it until it is gone."""
+    with interrupt.Controller(cluster, tmp_path / "capture", *MANAGERS, *CONSENT, "-e", "kubemend_capture_seconds=20", name="capture_logs") as controller:
+        cluster.wait(lambda: WAITING in controller.output, 300, "the restart")
+        text = cluster.read("m2", manifest(MANAGER)).decode()
+        former = processes(cluster, "m2", MANAGER)
+        cluster.write("m2", manifest(MANAGER), text.replace("    - --leader-elect", "    - --concurrent-gc-syncs=19\n    - --leader-elect", 1))
+        code, report = controller.wait(600)
+    assert (code, levels(report)) == (2, {("m2", MANAGER): (True, False)}) and "take --v=4 out by hand" in controller.output, controller.output[-4000:]
+    cluster.wait(lambda: processes(cluster, "m2", MANAGER) not in ([], former), 120, "the controller manager to run with the edit")
+    assert level_of_manager(cluster) == ["--v=4"] and "goes on trying" not in controller.output and not raised(cluster, "m2")
+    _done, report = play(name="audit")
+    assert codes(report) == {("KM903", "m2")} and any("take --v=4 out by hand" in item["remedy"] for item in report["findings"])
+    cluster.write("m2", manifest(MANAGER), without_endpoint)
+    cluster.wait(lambda: level_of_manager(cluster) == [] and processes(cluster, "m2", MANAGER), 120, "the level to be gone")
+    cluster.wait_healthy()
+    _done, report = play(name="audit")
+    assert codes(report) == set() and interrupt.left_over(cluster) == []
 
 
 @pytest.mark.skipif(not FULL, reason="a minute: the kubelet's of the same is tried always")
@@ -132,10 +152,7 @@ def test_a_node_that_is_started_again_has_its_own_level(cluster, deaf_worker, tm
     with interrupt.Controller(cluster, tmp_path / "killed", *KUBELETS, *CONSENT, "-e", "kubemend_capture_seconds=60", name="capture_logs") as controller:
         cluster.wait(lambda: WAITING in controller.output, 300, "the restart")
         controller.kill()
-    node = cluster.node("w1")
-    podman.podman("kill", node.container, timeout=60)
-    podman.podman("start", node.container, timeout=60)
-    bringup.wait_booted(node)
+    bringup.start_again(cluster.node("w1"))
     cluster.wait(lambda: not raised(cluster, "w1"), 120, "w1 to see that nothing is left to do")
     cluster.wait(lambda: argv(cluster, "w1"), 60, "its kubelet to run")
     assert argv(cluster, "w1") == deaf_worker and momentary(cluster, "w1") == []
