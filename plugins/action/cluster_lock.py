@@ -59,6 +59,9 @@ class ActionModule(NodeAction):
             result.update(failed=True, changed=False, msg=f"{folder} cannot be used: {evidence.one_line(error)}")
             return result
         result.update(changed=self._changed, host=host, held=answer.held, by=answer.by, status=answer.status)
+        if state == "released" and answer.status != "ok":  # no reason to fail, and nothing to call well
+            result.update(skipped=True, warnings=[f"The lock of run {run_id} on {host} was not given back ({answer.reason or answer.status}): "
+                                                  "it ends with its time, and the next run of this controller takes it over."])
         return result
 
     _changed = False

@@ -39,6 +39,15 @@ def _seconds(plan: Plan, host: str) -> int:
     return seconds + READING + APART * restarted.index(host) if host in restarted else seconds
 
 
+def _back_at(plan: Plan) -> float:
+    """About when everything is back by itself, should nobody do it before: seconds since the epoch."""
+    raising, latest = 0, 0
+    for host in plan.raising:
+        raising += EACH_RESTART if any(target.step for target in plan.of(host)) else EACH_HOST
+        latest = max(latest, raising + _seconds(plan, host))
+    return plan.begun + latest
+
+
 def _halted(folder: str, plan: Plan, host: str) -> str | None:
     """Why nothing else is restarted: a host before this one, whose restart was not proven."""
     for name in plan.raising[:plan.raising.index(host)]:
@@ -119,7 +128,7 @@ class ActionModule(NodeAction):
         if plan.refused and not offered:
             raise capture.CaptureRefused(f"No level can be raised: {'; '.join(plan.refused)}. Capture what they log now with "
                                          f"-e kubemend_capture_level={min(self._present(folder, plan), default=0)}.")
-        self._tell(report.planned(plan, self._task.check_mode))
+        self._tell(report.planned(plan, self._task.check_mode, _back_at(plan)))
         go = not self._task.check_mode
         return {"go": go, "hosts": list(plan.raising) if go else [], "seconds": plan.seconds, "begun": plan.begun,
                 "needles": list(plan.needles), "logging": {host: list(names) for host, names in plan.logging.items() if names},

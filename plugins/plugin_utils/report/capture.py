@@ -37,8 +37,8 @@ class Made:
     lines: int
 
 
-def planned(plan: Plan, check: bool) -> str:
-    """What will be raised, before it is."""
+def planned(plan: Plan, check: bool, back_at: float) -> str:
+    """What will be raised, before it is. back_at: when it is back by itself, for whoever interrupts this."""
     doing = "Check mode, nothing is changed. Would raise" if check else "Raising"
     how = "" if any(target.step for target in plan.targets) else ", without a restart"
     lines = [f"{doing} for {plan.seconds} s{how}:"] if plan.targets else ["No level has to be raised; what is logged now is captured."]
@@ -48,6 +48,12 @@ def planned(plan: Plan, check: bool) -> str:
         lines.append(f"  {target.on} {target.component}: {target.former} -> {target.level}{through}")
         lines += [f"    {line}" for line in str((target.step or {}).get("diff") or "").splitlines()]
     lines += [f"  {note}" for note in plan.refused + plan.notes]
+    if any(target.step and target.component == KUBELET for target in plan.targets) and plan.needles:
+        lines.append("  A kubelet that starts again rewrites the status of pods that it had rejected before (UnexpectedAdmissionError becomes "
+                     "ContainerStatusUnknown): look at the pod first.")
+    if plan.targets and not check:
+        lines.append(f"Run {plan.run_id}: should this be interrupted, the levels go back by themselves at about {_at(back_at)}, or at once with {REVERT}"
+                     f"{plan.run_id}")
     return "\n".join(escape(line) for line in lines) + "\n"
 
 

@@ -43,13 +43,17 @@ PLAY = """
     - kubemend.remediation.cluster_lock: {report_dir: "{{ folder }}/lock", run_id: "%(run)s", state: decided}
       register: decided
       ignore_errors: true
+    - kubemend.remediation.cluster_lock: {report_dir: "{{ folder }}/lock", run_id: "%(run)s", state: released}
+      delegate_to: "{{ item }}"
+      loop: [held, lost]
+      register: released
     - kubemend.remediation.apply_step: {id: "{{ item.id | default('01-x') }}", report_dir: "{{ folder }}/{{ item.case }}"}
       delegate_to: "{{ item.host }}"
       loop: "{{ cases }}"
       register: applied
       ignore_errors: true
     - ansible.builtin.copy:
-        content: "{{ {'locks': locks, 'decided': decided, 'applied': applied.results} | to_json }}"
+        content: "{{ {'locks': locks, 'released': released.results, 'decided': decided, 'applied': applied.results} | to_json }}"
         dest: "{{ folder }}/results.json"
 """ % {"run": RUN}
 CASES = [
@@ -99,6 +103,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     assert done.returncode == 0, done.stdout + done.stderr
     check = subprocess.run([*command, "--check"], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
     return {**json.loads((folder / "results.json").read_text()), "folder": folder, "output": done.stdout + done.stderr, "check": check.stdout}
+
+
+def test_a_node_that_does_not_answer_was_not_unlocked(ran: dict[str, Any]) -> None:
+    held, lost = ran["released"]
+    assert not held.get("skipped") and lost["skipped"] and not lost.get("failed")
+    assert f"The lock of run {RUN} on lost was not given back" in " ".join(ran["output"].split())
 
 
 EXPECTED = [

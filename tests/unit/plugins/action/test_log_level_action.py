@@ -34,6 +34,11 @@ def test_without_a_restart_the_time_is_that_of_the_capture():
     assert [log_level._seconds(made, host) for host in made.raising] == [80, 70, 60]
 
 
+def test_when_everything_is_back_by_itself():
+    assert log_level._back_at(plan(target("m1"), target("m2"))) == 80
+    assert log_level._back_at(plan(target("m1"), target("w1", STEP), target("w2", STEP))) == 10 + 45 + 45 + 60 + 60 + 75
+
+
 @pytest.mark.parametrize("raising", [5, 15, 45])
 def test_by_a_restart_the_controller_is_first_and_one_host_comes_after_the_other(raising):
     """Whatever each takes to be raised, up to what is reckoned with: no service begins before the lines are read, no two at once."""

@@ -281,18 +281,32 @@ def test_nothing_that_acts_on_a_terminal_reaches_the_report(folder):
     evil = Target("m1", "m1", EVIL, SCHEDULER, 2, 4, EVIL)
     made = report.make(str(folder), plan(evil, SECOND, refused=(EVIL,), notes=(EVIL,)))
     for text in (made.text, (folder / "report.txt").read_text(), (folder / "capture" / "lines.txt").read_text(), (folder / "report.json").read_text(),
-                 report.planned(plan(evil, notes=(EVIL,)), False)):
+                 report.planned(plan(evil, notes=(EVIL,)), False, NOW + 90)):
         assert "evil" in text and not set("\x1b\x07\r\u202e") & set(text)
 
 
 @pytest.mark.parametrize("check, head", [(False, "Raising for 60 s, without a restart:\n"), (True, "Check mode, nothing is changed. Would raise for 60 s")])
 def test_what_is_shown_before(check, head):
-    text = report.planned(plan(notes=("m2: timed out",)), check)
+    text = report.planned(plan(notes=("m2: timed out",)), check, NOW + 90)
     assert text.startswith(head) and "  m1 kube-scheduler: 2 -> 4\n  w1 kubelet: 0 -> 4 (asked through m1)\n  m2: timed out\n" in text
 
 
+def test_what_is_shown_for_whoever_interrupts_it():
+    """After Ctrl-C nobody has anything else: the run, until when, and how to take it back at once."""
+    last = report.planned(plan(), False, NOW + 90).splitlines()[-1]
+    assert last == (f"Run {RUN}: should this be interrupted, the levels go back by themselves at about 2026-11-21T20:02:32Z, or at once with "
+                    f"ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id={RUN}")
+    assert "interrupted" not in report.planned(plan(), True, NOW)
+
+
+def test_what_a_restart_of_a_kubelet_does_to_rejected_pods_is_shown():
+    restarted = replace(SECOND, step={"id": "raise-kubelet"})
+    assert "ContainerStatusUnknown" in report.planned(plan(restarted, needles=("job-a",)), True, NOW)
+    assert "ContainerStatusUnknown" not in report.planned(plan(restarted), True, NOW) + report.planned(plan(needles=("job-a",)), True, NOW)
+
+
 def test_what_is_shown_where_nothing_is_raised():
-    assert report.planned(Plan(RUN, 60, 4, ("kubelet",), refused=("because",)), False) == (
+    assert report.planned(Plan(RUN, 60, 4, ("kubelet",), refused=("because",)), False, NOW + 90) == (
         "No level has to be raised; what is logged now is captured.\n  because\n")
 
 

@@ -66,3 +66,9 @@ def test_sockets(tmp_path):
 def test_without_the_folder(tmp_path):
     with pytest.raises(spec.Absent):
         devices.collect(spec.Context({}, [], {}), str(tmp_path / "none"))
+
+
+def test_the_names_of_pods_by_their_folders_of_logs(tmp_path):
+    (tmp_path / "default_job-a_uid-1").mkdir()
+    assert devices.names({"uid-1", "uid-2"}, str(tmp_path)) == ["default/job-a", "uid-2"]
+    assert devices.names({"uid-1"}, str(tmp_path / "none")) == ["uid-1"]
