@@ -1,0 +1,83 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: a kubelet's configuration as its next start would read it: command line, drop-ins, file. Pure.
+
+A flag wins over every file, a later drop-in over an earlier one and over the file; maps are merged key by key, but a flag
+that is a map replaces the files' whole map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import quantity
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, manifest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Proof
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value as it was written, and where: a file's line, or the command line (path and line None)."""
+
+    value: str
+    text: str
+    path: str | None = None
+    line: int | None = None
+
+    def proof(self, host: str) -> Proof:
+        """Where it stands, for a report."""
+        return Proof("file" if self.path else "process", host, path=self.path, line=self.line, text=self.text)
+
+
+@dataclass(frozen=True)
+class KubeletConfig:
+    """values: by the path of their keys. problem: why a file of it cannot be read, in one clause; empty where all were."""
+
+    argv: tuple[str, ...]
+    values: Mapping[tuple[str, ...], Setting]
+    problem: str = ""
+
+    def setting(self, key: str, flag: str) -> Setting | None:
+        """A scalar, None where nothing sets it."""
+        given = flags.string_flag(self.argv, flag)
+        return Setting(given, f"--{flag}={given}") if given is not None else self.values.get((key,))
+
+    def mapping(self, key: str, flag: str) -> dict[str, Setting]:
+        """A map of scalars: kubeReserved, systemReserved, cpuManagerPolicyOptions."""
+        given = flags.string_flag(self.argv, flag)
+        if given is None:
+            return {path[1]: value for path, value in self.values.items() if len(path) == 2 and path[0] == key}
+        pairs = (part.partition("=") for part in given.split(",") if part.strip())
+        return {name.strip(): Setting(value.strip(), f"--{flag}={given}") for name, dummy, value in pairs}
+
+
+def read(kubelet: Mapping[str, Any]) -> KubeletConfig:
+    """What the collector kubelet found. Never raises."""
+    values: dict[tuple[str, ...], Setting] = {}
+    problem = ""
+    for record in (kubelet.get("config"), *(kubelet.get("config_dropins") or ())):
+        if not isinstance(record, Mapping):
+            continue
+        trouble = record.get("error") or ("" if record.get("text") is not None else "it is no text")
+        try:
+            values.update(_settings(record))
+        except manifest.ManifestError as error:
+            trouble = error.problem
+        problem = problem or (f"{record.get('path')}: {trouble}" if trouble else "")
+    return KubeletConfig(tuple(str(word) for word in kubelet.get("argv") or ()), values, problem)
+
+
+def _settings(record: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], Setting]]:
+    path = str(record.get("path"))
+    text = manifest.parseable(str(record.get("text") or ""), control_plane.spans(record))
+    return [(tuple(map(str, keys)), Setting(value, f"{'.'.join(map(str, keys))}: {value}", path, line))
+            for keys, value, line in manifest.scalars(text)]
+
+
+def cpus(text: str) -> Fraction | None:
+    """A quantity of CPUs, such as 500m, 2 or 1.5; None where it is none."""
+    return quantity.parse(text)

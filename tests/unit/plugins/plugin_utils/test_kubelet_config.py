@@ -1,0 +1,58 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A kubelet's configuration: which of command line, drop-ins and file wins, and where a value stands."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import kubelet_config
+
+MAIN = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: none\nsystemReserved:\n  cpu: 500m\n  memory: 1Gi\n"
+DROPIN = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\nsystemReserved: {cpu: '2'}\n"
+
+
+def record(path, text, **more):
+    return {"path": path, "text": text, "masked": [], "error": None, **more}
+
+
+def kubelet(*argv, dropins=(), text=MAIN):
+    return {"argv": ["kubelet", *argv], "config": record("/c.yaml", text), "config_dropins": [record(f"/d/{n}.conf", one) for n, one in enumerate(dropins)]}
+
+
+def test_a_flag_wins_over_a_drop_in_and_that_over_the_file():
+    policy = ("cpuManagerPolicy", "cpu-manager-policy")
+    found = kubelet_config.read(kubelet()).setting(*policy)
+    assert (found.value, found.path, found.line) == ("none", "/c.yaml", 3)
+    found = kubelet_config.read(kubelet(dropins=[DROPIN])).setting(*policy)
+    assert (found.value, found.path, found.text) == ("static", "/d/0.conf", "cpuManagerPolicy: static")
+    found = kubelet_config.read(kubelet("--cpu-manager-policy=none", dropins=[DROPIN])).setting(*policy)
+    assert (found.value, found.path, found.text) == ("none", None, "--cpu-manager-policy=none")
+    assert kubelet_config.read({"argv": []}).setting(*policy) is None
+
+
+def test_maps_are_merged_by_files_and_replaced_by_a_flag():
+    reserved = ("systemReserved", "system-reserved")
+    assert {key: one.value for key, one in kubelet_config.read(kubelet(dropins=[DROPIN])).mapping(*reserved).items()} == {"cpu": "2", "memory": "1Gi"}
+    given = kubelet_config.read(kubelet("--system-reserved=cpu=1,pid=100")).mapping(*reserved)
+    assert {key: one.value for key, one in given.items()} == {"cpu": "1", "pid": "100"}
+    assert kubelet_config.read(kubelet("--system-reserved=")).mapping(*reserved) == {}
+
+
+@pytest.mark.parametrize(("files", "problem"), [
+    ({"config": record("/c.yaml", None, error="denied")}, "/c.yaml: denied"),
+    ({"config": record("/c.yaml", "a: [")}, "/c.yaml: "),
+    ({"config": record("/c.yaml", MAIN), "config_dropins": [record("/d.conf", None, binary=True)]}, "/d.conf: it is no text"),
+])
+def test_what_cannot_be_read_is_named(files, problem):
+    assert kubelet_config.read({"argv": [], **files}).problem.startswith(problem)
+
+
+@pytest.mark.parametrize(("text", "cpus"), [
+    ("500m", Fraction(1, 2)), ("2", 2), ("1.5", Fraction(3, 2)), ("1e3", 1000), ("1e3m", None), ("0", 0),
+    ("100000u", Fraction(1, 10)), ("", None), ("two", None), ("m", None), ("1/0", None),
+])
+def test_quantities_of_cpus(text, cpus):
+    assert kubelet_config.cpus(text) == cpus
