@@ -51,7 +51,7 @@ def symptom_page(symptom, catalogue) -> str:
         f"`ansible-playbook -i INVENTORY kubemend.remediation.{symptom.name}` judges every cause below and prints each "
         "with its verdict and its evidence. It observes, prints the plan and changes nothing, unless "
         "`-e kubemend_max_risk=<risk>` consents to the steps of the plan up to that risk.", "",
-        f"The symptom itself is judged too: {signs}.", "",
+        *([f"The symptom itself is judged too: {signs}.", ""] if signs else []),
         *(["The report shows one rejected pod from its creation to its end: [how to read it](../timeline.md).", ""]
           if symptom.name == "admission_errors" else []),
         "| fault | cause | severity |", "|---|---|---|", *rows, ""])

@@ -28,6 +28,8 @@ class ActionModule(NodeAction):
     SUFFIX = ".cluster.json"
     SPEC = {
         "collectors": {"type": "list", "elements": "str", "choices": list(COLLECTORS)},
+        "deep": {"type": "bool", "default": False},
+        "expect_pinning": {"type": "str"},
         "pod": {"type": "str"},
         "kubeconfig": {"type": "str"},
         "kubectl": {"type": "str"},

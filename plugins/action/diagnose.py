@@ -23,6 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     evidence,
     judge,
     model,
+    patch_files,
     plan,
     remedies,
     run_folder,
@@ -108,12 +109,23 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     if args["mode"] == "repair":
         _write(run.path("plan.json"), run_folder.plan_text(run.run_id, {name: args[name] for name in ("max_risk", "allow", "probe", "cleanup_rejected")},
                                                            planned))
+    _write_patches(Path(run.path("patches")), patch_files.texts(judged.findings, clusters, judge.KEY_DIGITS))
     _write(run.path("report.json"), json.dumps(report_json.render(judged, run), indent=1) + "\n")
     _write(run.path("report.txt"), report_text.render(judged, run))
     if "terminal" in args["formats"]:
         _print(judged, run)
     return {**_answer(judged, run),
             "steps": [{"id": step.id, "host": step.host} for step in planned if step.allowed] if repairs else []}
+
+
+def _write_patches(folder: Path, texts: dict[str, str]) -> None:
+    """The patches of this judgement, and no others."""
+    for stale in folder.glob("*.yaml"):
+        stale.unlink()
+    if texts:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    for name, text in texts.items():
+        _write(str(folder / name), text)
 
 
 def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model.Finding:

@@ -255,7 +255,7 @@ class _Folder:
                 _make_private(folder)
                 folder.chmod(0o700)
             for name in ("plan.json", "steps.jsonl", "step.begun", "locks/*.json", "evidence/*.json", "evidence-after/*.json", "revert/*",
-                         "capture/*.*", "capture/logs/*"):
+                         "capture/*.*", "capture/logs/*", "patches/*.yaml"):
                 for stale in sorted(Path(self.path).glob(name)):
                     stale.unlink()
         return {"run_id": self.run_id, "started": self.started, "report_dir": self.path, "evidence_dir": str(where),
@@ -292,13 +292,18 @@ def _absolute(path: str) -> str:
 
 def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | None) -> dict[str, Any]:
     return {"settings": {
-        "fail_on": settings.fail_on, "formats": list(settings.report_formats), "deep": settings.deep,
+        "fail_on": settings.fail_on, "formats": list(settings.report_formats), "deep": settings.deep or _needs_deep(symptom),
         "faults": None if faults is None else sorted(faults), "symptom": symptom, "notices": list(settings.notices),
         "max_risk": settings.max_risk, "allow": list(settings.allow), "probe": settings.probe,
-        "cleanup_rejected": settings.cleanup_rejected,
+        "cleanup_rejected": settings.cleanup_rejected, "expect_pinning": settings.expect_pinning,
         # Where rejected pods are the symptom, the collector takes one of them.
         "pod": settings.pod or (REJECTED if symptom == "admission_errors" else None),
     }}
+
+
+def _needs_deep(symptom: str | None) -> bool:
+    """A symptom's playbook asks for whatever its causes need."""
+    return symptom is not None and any(judge.CATALOGUE[code].tier == "deep" for code in symptoms.SYMPTOMS[symptom].causes)
 
 
 def _faults(settings: Settings, symptom: str | None, fixed: Iterable[str] | None) -> frozenset[str] | None:

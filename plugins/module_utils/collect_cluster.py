@@ -7,18 +7,19 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-import hashlib
 import json
 import os
 import re
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
-from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, collect_pod, collect_rejected, kubeconfig
+from ansible_collections.kubemend.remediation.plugins.module_utils import (
+    collect_configs, collect_jobs, collect_pinning, collect_pod, collect_rejected, kubeconfig)
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, Door, one_line
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import mask
 
-COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "locks", "jobs", "rejected", "pod")
+COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pinnable", "pod")
+# They read every pod: only asked for where a fault needs them.
+DEEP = ("pinnable",)
 MAX_SERVERS = 9
 SERVER_SECONDS = 8
 REREAD_SECONDS = 1
@@ -35,9 +36,9 @@ class Skipped(Exception):
 class Reader:
     """One run over one API: how it was reached, and one method for each collector, which returns (data, truncated)."""
 
-    def __init__(self, where, kubectl, deadline, asked=None):
+    def __init__(self, where, kubectl, deadline, asked=None, expected=None):
         self.where, self.kubectl, self.deadline = where, kubectl, deadline
-        self.asked = asked  # the pod in question
+        self.asked, self.expected = asked, expected  # the pod in question, the selector of pods that are to be pinned
         self.config = self.url = self.ca = self.version = self.api = None
         self.tried = []
         self.dead = set()
@@ -131,16 +132,12 @@ class Reader:
         return {"items": sorted(found.values(), key=lambda node: node["name"] or "")}, False
 
     def kubeadm_config(self):
-        """kubeadm's record of the cluster, from which the next upgrade writes the manifests again."""
-        item = self.api.get(SYSTEM + "/configmaps/kubeadm-config")
-        text = (item.get("data") or {}).get("ClusterConfiguration")
-        if text is None:
-            raise ApiError("absent", "kubeadm-config holds no ClusterConfiguration")
-        true = text.encode("utf-8")
-        hidden, spans = mask.data(true)[:2]
-        text = hidden.decode("utf-8", "replace")
-        return {"text": text, "masked": spans, "sha256": hashlib.sha256(true).hexdigest(), "size": len(true),
-                "resource_version": item["metadata"].get("resourceVersion")}, False
+        """kubeadm's record of the cluster."""
+        return collect_configs.kubeadm(self.api), False
+
+    def kubelet_configs(self):
+        """What kubeadm writes into the kubelets' configuration."""
+        return collect_configs.kubelet(self.api, self.version), False
 
     def locks(self):
         """Lock objects as each API server shows them, read again while their holders differ."""
@@ -191,6 +188,10 @@ class Reader:
         data, cut = collect_rejected.collect(self.api, _late)
         self.refused = data["items"]
         return data, cut
+
+    def pinnable(self):
+        """Pods and workloads that look meant for CPU pinning and get none. What was read until the time limit still proves something."""
+        return collect_pinning.collect(self.api, self.expected, _late)
 
     def pod(self):
         """The pod that was asked for, or one of those that were rejected, with all that happened to it and to its siblings."""
@@ -304,7 +305,8 @@ def collect(params):
     """The document of this cluster: what the API says, or why it does not. `status` is ok, error or skipped."""
     started = time.monotonic()
     deadline = Deadline(max(2.0, float(params.get("timeout") or 30) - 1))
-    wanted = [name for name in COLLECTORS if not params.get("collectors") or name in params["collectors"]]
+    chosen = params.get("collectors") or [name for name in COLLECTORS if params.get("deep") or name not in DEEP]
+    wanted = [name for name in COLLECTORS if name in chosen]
     wanted = [name for name in wanted if name != "pod" or params.get("pod")]
     document = {"schema": "kubemend.evidence/1", "kind": "cluster", "status": "ok", "reason": "", "ca": None, "collectors": {},
                 "collected_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
@@ -318,7 +320,7 @@ def collect(params):
         if not kubectl:
             raise ApiError("error", "kubectl was not found" if not params.get("kubectl") else "%s cannot be executed" % params["kubectl"])
         with door.folder() as where:
-            reader = Reader(where, kubectl, deadline, params.get("pod"))
+            reader = Reader(where, kubectl, deadline, params.get("pod"), params.get("expect_pinning"))
             try:
                 reader.connect(configs, params.get("skip_clusters") or [])
                 source = "%s as %s" % (reader.url, reader.config)

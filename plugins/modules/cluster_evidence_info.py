@@ -32,10 +32,20 @@ options:
     type: path
   collectors:
     description:
-      - What to read. Everything by default, V(pod) only where O(pod) names one.
+      - What to read. Everything by default, V(pod) only where O(pod) names one, V(pinnable) only with O(deep).
     type: list
     elements: str
-    choices: [server, endpoints, nodes, kubeadm_config, locks, jobs, rejected, pod]
+    choices: [server, endpoints, nodes, kubeadm_config, kubelet_configs, locks, jobs, rejected, pinnable, pod]
+  deep:
+    description:
+      - Reads also what takes a list of all pods, V(pinnable).
+    type: bool
+    default: false
+  expect_pinning:
+    description:
+      - A label selector, as C(kubemend_expect_pinning). V(pinnable) names the pods that it selects and that get no CPUs of their own,
+        whatever they ask for.
+    type: str
   pod:
     description:
       - The pod to read with its owner, the other pods of that owner and the events about all of them, as C(kubemend_pod). Its
@@ -132,7 +142,10 @@ def main():
     module = AnsibleModule(
         argument_spec=dict(
             evidence_dir=dict(type="path"),
-            collectors=dict(type="list", elements="str", choices=["server", "endpoints", "nodes", "kubeadm_config", "locks", "jobs", "rejected", "pod"]),
+            collectors=dict(type="list", elements="str", choices=[
+                "server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pinnable", "pod"]),
+            deep=dict(type="bool", default=False),
+            expect_pinning=dict(type="str"),
             pod=dict(type="str"),
             kubeconfig=dict(type="str"),
             kubectl=dict(type="str"),

@@ -15,6 +15,7 @@ version_added: 0.1.0
 description:
   - Judges the evidence that M(kubemend.remediation.node_evidence_info) and M(kubemend.remediation.cluster_evidence_info)
     wrote, over all hosts of a cluster at once, writes C(report.json) and C(report.txt), and prints the latter.
+  - Where a finding of KM313 has a patch, it is a file in C(patches) too.
   - It runs on the controller and connects to no host. Use it with C(run_once=true).
   - The result holds codes, names and paths only; what a node said stays in the reports.
   - Where the callback for standard output writes JSON there, the report is printed to standard error.

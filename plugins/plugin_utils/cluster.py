@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, pinning
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import ControlPlane
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Pinning
 
 # A lock that nobody renewed for this long has no holder: left by a retired master, or by a former release's lock kind.
 STALE_LOCK_SECONDS = 120
@@ -37,6 +38,7 @@ class Host:
     installer: tuple[str, ...]
     devices: Mapping[str, Any] = field(default_factory=dict)
     kubelet_started: datetime | None = None
+    pinning: Pinning = Pinning()
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -103,7 +105,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         frozenset(str(name) for name in names if name) - {"127.0.0.1", "::1"},
         {name: record.get("status", "error") for name, record in document.get("collectors", {}).items()},
         control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"),
-        moment(kubelet.get("started_at")))
+        moment(kubelet.get("started_at")), pinning.extract(document))
 
 
 def unjudged(known: Mapping[str, Any], reason: str) -> Host:

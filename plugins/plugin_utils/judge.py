@@ -147,7 +147,7 @@ class _Book:
         for hit in outcome.hits:
             self.findings.append(Finding(
                 fault.code, hit.severity or fault.severity, key, hit.host, hit.component, hit.summary, hit.node,
-                hit.because, hit.evidence, hit.remedy, fault.risk if hit.risk is None else hit.risk))
+                hit.because, hit.evidence, hit.remedy, fault.risk if hit.risk is None else hit.risk, hit.command))
 
     def result(self, found: list[Cluster]) -> Result:
         judged = {(verdict.code, verdict.cluster) for verdict in self.verdicts if verdict.verdict != "not_applicable"}

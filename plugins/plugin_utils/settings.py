@@ -18,6 +18,8 @@ from typing import Any
 
 import yaml
 
+from ansible_collections.kubemend.remediation.plugins.module_utils import selector
+
 PREFIX = "kubemend_"
 
 FAIL_ON = ("never", "unknown", "warning", "critical")
@@ -153,6 +155,15 @@ def _pod(value: Any) -> str:
     return text
 
 
+def _selector(value: Any) -> str:
+    text = _text(value)
+    try:
+        selector.parse(text)
+    except ValueError as error:
+        raise _Bad(f"a label selector such as app=db,tier!=test or 'app in (db, cache)' ({error})") from None
+    return text
+
+
 def _run_id(value: Any) -> str:
     text = _text(value)
     if text != "last" and not _RUN_ID.fullmatch(text):
@@ -228,7 +239,7 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_cleanup_rejected": Variable(_boolean, False),
     "kubemend_patch_workloads": Variable(_boolean, False, later=_REPAIR),
     "kubemend_capture": Variable(_boolean, False, later="capture with the playbook capture_logs"),
-    "kubemend_expect_pinning": Variable(_text, None, later="this version does not judge CPU pinning"),
+    "kubemend_expect_pinning": Variable(_selector, None),
 }
 
 

@@ -40,5 +40,11 @@ SYMPTOMS = {
                     "KM325", "KM326", "KM327", "KM328", "KM329", "KM330", "KM331"),
             signs=("KM320", "KM113"),
         ),
+        Symptom(
+            name="cpu_pinning",
+            title="CPU pinning does not work",
+            causes=("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM308", "KM309", "KM310", "KM311", "KM312", "KM313",
+                    "KM329"),
+        ),
     )
 }

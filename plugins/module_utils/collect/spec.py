@@ -92,6 +92,9 @@ COLLECTORS = (
     Collector("installer", "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are known", timeout=5),
     Collector("devices", "the kubelet's device plugin folder: its sockets, and its checkpoint without what plugins told for containers",
               timeout=8, path="/var/lib/kubelet/device-plugins"),
+    Collector("pinning", "the state files of the CPU and the memory manager, the machine's CPUs, and where one is of the policy static, the CPUs that "
+              "containers really have", timeout=8, needs=("kubelet",)),
+    Collector("kubelet_log", "lines of the kubelet's and the runtime's journal about CPUs, memory and the freezer", tier=DEEP, timeout=10, needs=("kubelet",)),
     Collector("space", "what is free where the components' logs and this collection's journal lie", tier=DEEP, timeout=5),
     Collector("journal", "what earlier runs changed on this node, what they left unfinished, and who holds its lock", timeout=5,
               path="/var/lib/kubemend"),

@@ -15,7 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 
 @dataclass(frozen=True)
 class Hit:
-    """One place where the fault is. severity and risk: only where they differ from the fault's own."""
+    """One place where the fault is. severity and risk: only where they differ from the fault's own. command: what cures it, where one line does."""
 
     summary: str
     evidence: tuple[Proof, ...]
@@ -26,6 +26,7 @@ class Hit:
     because: tuple[str, ...] = ()
     severity: str | None = None
     risk: int | None = None
+    command: str | None = None
 
 
 @dataclass(frozen=True)

@@ -206,6 +206,18 @@ def test_which_pod_the_collector_is_to_look_at(operator, symptom, args, pod):
     assert settings["pod"] == pod and not settings["notices"]
 
 
+@pytest.mark.parametrize(("symptom", "args", "deep", "selector"), [
+    (None, (), False, None), ("admission_errors", (), False, None), ("cpu_pinning", (), True, None),
+    (None, ("-e", "kubemend_deep=true", "-e", "kubemend_expect_pinning=app=db"), True, "app=db")])
+def test_a_symptom_asks_for_what_its_causes_need(operator, symptom, args, deep, selector):
+    said = f"kubemend.remediation.run_journal:\n        symptom: {symptom}" if symptom else "kubemend.remediation.run_journal:"
+    operator.write("play.yml", PLAY.replace("kubemend.remediation.run_journal:", said))
+    path = operator.folder / "result.json"
+    operator.run(str(operator.folder / "play.yml"), *args, env={"RESULT": str(path)})
+    settings = json.loads(path.read_text())["settings"]
+    assert (settings["deep"], settings["expect_pinning"]) == (deep, selector) and not settings["notices"]
+
+
 def test_a_folder_that_another_run_uses_is_left_alone(journal, operator):
     from ansible_collections.kubemend.remediation.plugins.plugin_utils import locking
 

@@ -105,6 +105,8 @@ def test_every_collector_answers(ask, version, process):
         ("m1", True, "True"), ("m2", True, "True"), ("m3", True, "True"), ("w1", False, "True")]
     assert data["endpoints"]["addresses"] == addresses(version)
     assert "kind: ClusterConfiguration" in data["kubeadm_config"]["text"]
+    config, = data["kubelet_configs"]["items"]
+    assert config["name"] == ("kubelet-config-1.18" if version == "v1.18.4" else "kubelet-config") and "kind: KubeletConfiguration" in config["text"]
     assert document["ca"] == {"pem": CA}
     json.dumps(document)
 
@@ -181,10 +183,25 @@ def test_no_lease_api_before_its_time(ask):
     assert server["error"] is None and {lock["kind"] for lock in server["objects"]} == {"Endpoints"}
 
 
+def test_every_pod_is_only_read_where_a_fault_needs_it(ask, tmp_path):
+    recorded = json.loads((RECORDED / "v1.36.3.json").read_text())
+    resources = {"resources": {"limits": {"cpu": "2", "memory": "1Gi"}}}
+    recorded["/apis/apps/v1/deployments"] = {"items": [{"metadata": {"namespace": "n", "name": "d", "uid": "u"}, "spec": {"template": {
+        "metadata": {"labels": {"pin": "yes"}}, "spec": {"containers": [dict(resources, name="app")], "initContainers": [{"name": "init"}]}}}}]}
+    recorded.update({path: {"items": []} for path in ("/apis/apps/v1/statefulsets", "/apis/apps/v1/daemonsets", "/apis/batch/v1/cronjobs")})
+    (tmp_path / "answers.json").write_text(json.dumps(recorded))
+    facts = {"answers": str(tmp_path / "answers.json")}
+    assert "pinnable" not in ask(facts=facts, expect_pinning="pin")["collectors"]
+    for params in ({"deep": True}, {"collectors": ["pinnable"], "expect_pinning": "pin=yes"}):
+        record = ask(facts=facts, **params)["collectors"]["pinnable"]
+        item, = record["data"]["items"]
+        assert record["status"] == "ok" and (item["name"], item["expected"]) == ("d", "expect_pinning" in params)
+
+
 def test_an_api_that_is_down_leaves_a_document_that_says_why(ask):
     document = ask(facts={"broken": {URL: "dial tcp 10.0.0.9:6443: connect: connection refused"}})
     assert document["status"] == "error" and "connection refused" in document["reason"]
-    assert set(statuses(document)) == set(cluster.COLLECTORS) - {"pod"} and set(statuses(document).values()) == {"error"}
+    assert set(statuses(document)) == set(cluster.COLLECTORS) - {"pinnable", "pod"} and set(statuses(document).values()) == {"error"}
     assert document["ca"] == {"pem": CA}
 
 

@@ -62,7 +62,7 @@ class World:
                 "reason": "", "groups": groups, "collected_at": "2027-01-15T08:00:00Z",
                 "collectors": {**{key: {"status": "ok", "data": value} for key, value in collectors.items()},
                                **{key: {"status": "absent", "data": None} for key in
-                                  ("manifests", "instances", "component_http", "etcd", "installer", "devices")}}}
+                                  ("manifests", "instances", "component_http", "etcd", "installer", "devices", "pinning", "kubelet_log")}}}
 
     def _master(self, number: int, ip: str) -> dict[str, Any]:
         document = self._host(f"m{number}", ip, ["control_plane"])
@@ -93,11 +93,12 @@ class World:
                  "endpoints": {"addresses": [f"10.0.0.{n}:6443" for n in range(1, masters + 1)]},
                  "locks": {"servers": [{"address": f"10.0.0.{n}:6443", "error": None, "kube_system_uid": "ks",
                                         "objects": copy.deepcopy(lock)} for n in range(1, masters + 1)]},
-                 "jobs": {"listed": 0, "events_oldest": None, "items": []}, "rejected": {"items": [], "total": 0, "nodes": {}}}
+                 "jobs": {"listed": 0, "events_oldest": None, "items": []}, "rejected": {"items": [], "total": 0, "nodes": {}},
+                 "pinnable": {"items": []}}
         return {"schema": "kubemend.evidence/1", "kind": "cluster", "host": "m1", "cluster_key": KEY, "status": "ok",
                 "reason": "", "collected_at": "2027-01-15T08:00:00Z",
                 "collectors": {**{key: {"status": "ok", "data": value} for key, value in found.items()},
-                               "kubeadm_config": {"status": "absent", "data": None}}}
+                               **{key: {"status": "absent", "data": None} for key in ("kubeadm_config", "kubelet_configs")}}}
 
     def data(self, host: str, collector: str) -> dict[str, Any]:
         document = self.api if host == "api" else self.documents[host]

@@ -295,7 +295,7 @@ def level(overdue, **more):
 def test_left_behind(world, status, journal, verdict):
     if status:
         world.documents["m2"]["collectors"]["journal"] = {"status": status, "data": journal}
-    result = world.judge()
+    result = world.judge(deep=True)
     assert {item.host: item.verdict for item in result.verdicts if item.code == "KM903"}.get("m2") == verdict
     assert [item.code for item in result.not_judged] == ([] if verdict else ["KM903"] if status == "ok" else ["KM902", "KM903"])
     found = [finding for finding in result.findings if finding.code == "KM903"]

@@ -27,7 +27,7 @@ def missing_hosts(result, code):
 
 
 def test_healthy_cluster_has_no_finding_and_no_unknown(world):
-    result = world.judge()
+    result = world.judge(deep=True)
     assert present(result) == set()
     assert {item.verdict for item in result.verdicts} <= {"clear", "not_applicable"}
     assert result.not_judged == ()

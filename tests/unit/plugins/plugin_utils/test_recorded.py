@@ -22,7 +22,7 @@ CASES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) if FOLDE
 
 def rows(case: str) -> list[list]:
     """Every verdict that says something, and every finding's place."""
-    result = judge.judge(evidence.stream([str(FOLDER / case / "evidence")]))
+    result = judge.judge(evidence.stream([str(FOLDER / case / "evidence")]), deep=True)
     told = [[item.verdict, item.code, item.host, item.component, sorted({lack.host for lack in item.missing})]
             for item in result.verdicts]
     told += [["finding", item.code, item.host, item.component, [proof.path for proof in item.evidence if proof.path]]
@@ -55,7 +55,7 @@ def test_every_fault_was_judged_both_ways_on_real_evidence(code):
 # What no lab cluster was made to show, with the reason; hand-written evidence in test_judge.py covers it where it exists.
 WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM111": {"present": "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"},
-    "KM329": {"present": "the lab's kubelets run without a static CPU manager"},
+    "KM329": {"present": "on two CPUs what is left beside the one that is pinned is less than a whole one: the kubelet says OutOfcpu"},
     "KM330": {"present": "the lab's kubelets run without a static memory manager"},
     "KM331": {"present": "the lab's nodes have one NUMA node"},
     "KM901": {"unknown": "a host that does not answer is the fault itself"},

@@ -38,7 +38,7 @@ def test_defaults_are_those_of_the_interface():
     ("pod", "default/job-1", "default/job-1"), ("pod", "0b4f3c1e-8a3b-4d7e-9d62-0c5a4e1f2a3b", "0b4f3c1e-8a3b-4d7e-9d62-0c5a4e1f2a3b"),
     ("capture_components", "kubelet,kube-scheduler", ("kubelet", "kube-scheduler")), ("capture_level", "6", 6), ("capture_seconds", "60", 60),
     ("capture_match", "a(b|c)+", "a(b|c)+"), ("run_id", "last", "last"), ("run_id", "20261121T090000Z-1a2b3c", "20261121T090000Z-1a2b3c"),
-    ("kubeconfig", None, None),
+    ("kubeconfig", None, None), ("expect_pinning", "app in (db, cache),!canary", "app in (db, cache),!canary"),
 ])
 def test_values_as_yaml_and_as_text(name, given, expected):
     assert getattr(check({f"kubemend_{name}": given}), name) == expected
@@ -64,6 +64,8 @@ def test_values_as_yaml_and_as_text(name, given, expected):
     ("capture_level", -1, "a whole number from 0 to 10"), ("capture_seconds", 0, "a whole number from 1 to 86400"),
     ("capture_seconds", 86401, "a whole number from 1 to 86400"), ("capture_match", "a(b", "a regular expression of Python (missing )"),
     ("capture_match", "a{99999999999999999999}", "a regular expression of Python ("), ("capture_match", "", "a text of one line"),
+    ("expect_pinning", "app=db=x", "a label selector such as app=db,tier!=test or 'app in (db, cache)' ('app=db=x' is no requirement)"),
+    ("expect_pinning", "app,", "(nothing is no requirement)"), ("expect_pinning", ["app=db"], "a text"),
 ])
 def test_a_wrong_value_is_one_sentence_with_name_value_and_what_is_allowed(name, given, allowed):
     with pytest.raises(SettingsError) as caught:

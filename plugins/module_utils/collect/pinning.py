@@ -1,0 +1,211 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector pinning: the managers' state files, the machine's CPUs, and where containers really run."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs
+
+CPUS = "/sys/devices/system/cpu"
+NODES = "/sys/devices/system/node"
+LOGS = "/var/log/containers"
+ROOT_DIR = "/var/lib/kubelet"
+MAX_CONTAINERS, MAX_PODS, MAX_TASKS = 2000, 2000, 10
+
+
+def collect(context):
+    """{root_dir, cpu_state, memory_state, cpus, pods, containers, frozen, runc, kubelet_version}.
+
+    cpu_state, memory_state: records of the files, None where there is none. cpus: {online, possible, isolated, topology: [[cpu, core,
+    socket, NUMA node]]}, lists as the kernel writes them. pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, name,
+    container_id, pid, static, cpus, allowed}]: the set of its cgroup, and the one of its first process, None where it cannot be read;
+    name is None where no link of the kubelet's tells it. frozen: [{pod_uid, container_id, path, state, tasks: [[pid, name, state]]}] of
+    cgroups that are not thawed. Topology, containers, frozen and the versions are None where the CPU manager's state is not of the policy
+    static: nobody is pinned there.
+    """
+    kubelet = context.data.get("kubelet") or {}
+    root = procfs.flag(kubelet.get("argv") or [], "root-dir") or ROOT_DIR
+    context.source = root
+    found = {"root_dir": root, "cpu_state": _state(root + "/cpu_manager_state"), "memory_state": _state(root + "/memory_manager_state"),
+             "cpus": dict((name, _line("%s/%s" % (CPUS, name))) for name in ("online", "possible", "isolated")),
+             "pods": _pods(root, context), "containers": None, "frozen": None, "runc": None, "kubelet_version": None}
+    pinned = "static" in ((found["cpu_state"] or {}).get("text") or "")
+    found["cpus"]["topology"] = topology() if pinned or "static" in _told(kubelet) else None
+    if pinned:
+        containers = _containers(context)
+        found["frozen"] = _frozen(containers)
+        found["containers"] = [dict((key, one[key]) for key in one if key != "folder") for one in containers]
+        found["runc"] = _version("runc", context)
+        found["kubelet_version"] = _version((kubelet.get("process") or {}).get("exe") or "kubelet", context)
+    return found
+
+
+def _told(kubelet):
+    """All that the kubelet is told, as one text: where the word static is not in it, its policy is none."""
+    records = [kubelet.get("config") or {}] + (kubelet.get("config_dropins") or [])
+    return " ".join((kubelet.get("argv") or []) + [one.get("text") or "" for one in records])
+
+
+def _pods(root, context):
+    """UIDs of the pods of which the kubelet has not given up the folder; None where it cannot be read."""
+    try:
+        found = sorted(name for name in os.listdir(root + "/pods") if not name.startswith("."))
+    except OSError:
+        return None
+    context.truncated = context.truncated or len(found) > MAX_PODS
+    return found[:MAX_PODS]
+
+
+def _version(program, context):
+    """The first line of what it says to --version; None where it cannot be started."""
+    from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command
+    try:
+        return files.one_line(command.run([program, "--version"], context.seconds(2), 4096).partition("\n")[0], 100)
+    except command.CommandError:
+        return None
+
+
+def _state(path):
+    return files.record(path) if os.path.lexists(path) else None
+
+
+def topology(root=CPUS, nodes=NODES):
+    """[[cpu, core, socket, NUMA node]] of the CPUs that are online: of one that is not, the kernel tells no core."""
+    numa = {}
+    for name in sorted(os.listdir(nodes)) if os.path.isdir(nodes) else ():
+        if name.startswith("node") and name[4:].isdigit():
+            for cpu in os.listdir(os.path.join(nodes, name)):
+                if cpu.startswith("cpu") and cpu[3:].isdigit():
+                    numa[int(cpu[3:])] = int(name[4:])
+    found = []
+    for cpu in sorted(int(name[3:]) for name in os.listdir(root) if name.startswith("cpu") and name[3:].isdigit()):
+        place = "%s/cpu%d/topology/" % (root, cpu)
+        core = _number(place + "core_id")
+        if core is not None:
+            found.append([cpu, core, _number(place + "physical_package_id"), numa.get(cpu)])
+    return found
+
+
+def _line(path):
+    text = files.text(path, 65536)
+    return None if text is None else text.strip()
+
+
+def _number(path):
+    text = _line(path) or ""
+    return int(text) if text.lstrip("-").isdigit() else None
+
+
+def _containers(context):
+    """One entry for each container of a pod that has a process, by its oldest one."""
+    hierarchy = _hierarchy(files.text("/proc/self/mountinfo", 4194304) or "")
+    names, found = _names(), {}
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        text = files.text("/proc/%d/cgroup" % pid)
+        group = procfs.cgroup(text or "")
+        if not group["container_id"] or group["container_id"] in found:
+            continue
+        if len(found) >= MAX_CONTAINERS:
+            context.truncated = True
+            break
+        folder = _own(_folder(text, hierarchy), group["container_id"])
+        found[group["container_id"]] = {"pod_uid": group["pod_uid"], "name": names.get(group["container_id"]), "container_id": group["container_id"],
+                                        "static": group["static"], "pid": pid, "cpus": _set_of(folder), "allowed": _allowed(pid), "folder": folder}
+    return list(found.values())
+
+
+def _names():
+    """Container id -> name in its pod, by the links to its log: <pod>_<namespace>_<container>-<id>.log."""
+    found = {}
+    for name in os.listdir(LOGS) if os.path.isdir(LOGS) else ():
+        rest, dummy, identity = name[:-len(".log")].rpartition("-") if name.endswith(".log") else ("", "", "")
+        if rest.count("_") == 2:
+            found[identity] = rest.rpartition("_")[2]
+    return found
+
+
+def _hierarchy(mountinfo):
+    """(mount point, its root, v1 or v2) of the hierarchy that the controller cpuset lies in, or None."""
+    unified = None
+    for line in mountinfo.splitlines():
+        before, dummy, after = line.partition(" - ")
+        fields, kind = before.split(" "), after.split(" ")
+        if len(fields) > 4 and kind[0] == "cgroup" and "cpuset" in kind[-1].split(","):
+            return fields[4], fields[3], "cpuset"
+        if len(fields) > 4 and kind[0] == "cgroup2":
+            unified = fields[4], fields[3], ""
+    return unified
+
+
+def _folder(text, hierarchy):
+    """The folder of a process's cpuset cgroup, as this process sees it."""
+    if not text or not hierarchy:
+        return None
+    mount, root, controller = hierarchy
+    for line in text.splitlines():
+        dummy, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        if controller in controllers.split(",") and bool(controllers) == bool(controller):
+            inside = path[len(root):] if root != "/" and path.startswith(root) else path
+            return mount + "/" + inside.strip("/")
+    return None
+
+
+def _own(folder, container_id):
+    """The container's own folder: its first process may have made cgroups below."""
+    parts = (folder or "").split("/")
+    while parts and container_id not in parts[-1]:
+        parts.pop()
+    return "/".join(parts) or folder
+
+
+def _set_of(folder):
+    """The CPUs that the cgroup allows: an empty cpuset.cpus of v2 inherits."""
+    for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus") if folder else ():
+        text = _line("%s/%s" % (folder, name))
+        if text is not None:
+            return text
+    return None
+
+
+def _allowed(pid):
+    for line in (files.text("/proc/%d/status" % pid) or "").splitlines():
+        if line.startswith("Cpus_allowed_list:"):
+            return line.partition(":")[2].strip()
+    return None
+
+
+def _frozen(containers):
+    """cgroups of these containers that are frozen, or on the way there: of v1's freezer, and of v2."""
+    found = []
+    for one in containers:
+        for folder, name, thawed in _freezers(one):
+            state = _line("%s/%s" % (folder, name))
+            if state is not None and state != thawed:
+                found.append({"pod_uid": one["pod_uid"], "container_id": one["container_id"], "path": folder,
+                              "state": state if thawed == "THAWED" else "FROZEN", "tasks": _tasks(folder)})
+    return found
+
+
+def _freezers(one):
+    """(folder, file, what it says where nothing is frozen) of the freezers of a container."""
+    if one["folder"]:
+        yield one["folder"], "cgroup.freeze", "0"
+    for line in (files.text("/proc/%d/cgroup" % one["pid"]) or "").splitlines():
+        dummy, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        if "freezer" in controllers.split(","):
+            yield "/sys/fs/cgroup/freezer" + path, "freezer.state", "THAWED"
+
+
+def _tasks(folder):
+    """[[pid, name, state]] of the first processes of a cgroup: one in state D does not freeze."""
+    found = []
+    for pid in (files.text(folder + "/cgroup.procs") or "").split()[:MAX_TASKS]:
+        name, dummy, rest = (files.text("/proc/%s/stat" % pid) or "").rpartition(") ")
+        if rest:
+            found.append([int(pid), files.one_line(name.partition("(")[2], 20), rest[:1]])
+    return found

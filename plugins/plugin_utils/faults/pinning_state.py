@@ -1,0 +1,214 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: predicates about the state files of the CPU and the memory manager of one node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import cpuset, manager_state, pinning
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.manager_state import NONE, STATIC
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Node
+
+RESET = ("drain {node}, stop its kubelet, move {files} out of its folder (do not delete it), start the kubelet, wait until the node is Ready, "
+         "uncordon it")
+STARTS_NOT = "its kubelet does not start"
+WILL_NOT = "its kubelet runs, and will not start again"
+PerNode = Callable[[Host, Node], Iterator[Hit]]
+
+
+def per_node(look: PerNode, applies: Callable[[Node], bool | None] | None = None) -> Callable[[Host, Mapping[str, Any]], Iterator[Outcome]]:
+    """A predicate over one node. applies: whether its policy leaves room for this fault, None where that is not known."""
+    def judge(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+        missing = host.missing("kubelet") + host.missing("pinning")
+        if host.status == "ok" and host.statuses.get("kubelet") == "absent":
+            yield Outcome(applies=False, host=host.host, note="no kubelet")
+            return
+        node = None if missing else pinning.read(document)
+        if node is None:
+            yield Outcome(missing=missing or (Missing(host.host, "kubelet", "absent"),), host=host.host)
+            return
+        fits = True if applies is None else applies(node)
+        hits = tuple(look(host, node)) if fits else ()
+        unread = fits is None or (bool(node.trouble) and not hits)
+        note = node.config.problem or (f"{path(node)}: {node.trouble}" if node.trouble else "")
+        yield Outcome(hits, (Missing(host.host, "pinning" if node.trouble else "kubelet", "error"),) if unread else (), fits is not False,
+                      host=host.host, note=note if unread else "")
+
+    return judge
+
+
+def path(node: Node) -> str:
+    """Where the state lies."""
+    return str((node.file or {}).get("path") or f"{node.seen.get('root_dir') or '/var/lib/kubelet'}/cpu_manager_state")
+
+
+def consequence(node: Node) -> str:
+    """What it means for the kubelet that is, or is not, there."""
+    return WILL_NOT if node.running else STARTS_NOT
+
+
+def told(node: Node) -> bool | None:
+    """Whether the kubelet's policy is known at all."""
+    return None if node.policy is None else True
+
+
+def told_static(node: Node) -> bool | None:
+    """Whether it is told to pin."""
+    return None if node.policy is None else node.policy == STATIC
+
+
+def told_memory(node: Node) -> bool | None:
+    """Whether the memory manager's policy is known."""
+    return None if pinning.memory_policy(node)[0] is None else True
+
+
+def pins(node: Node) -> bool | None:
+    """Whether configuration and state agree on the policy static: only then the sets are looked at, and only where they are the kubelet's."""
+    if node.policy is None:
+        return None
+    state = node.state
+    return node.policy == STATIC and state is not None and not state.problem and state.policy == STATIC and state.checksum != manager_state.WRONG
+
+
+def _hit(host: Host, node: Node, summary: str, proofs: Iterable[Proof], remedy: str = RESET, severity: str | None = None) -> Hit:
+    files = " and ".join([path(node)] + [str(one.get("path")) for one in [node.seen.get("memory_state")] if isinstance(one, Mapping)])
+    said = [Proof("log", host.host, text=node.last_words)] if node.last_words and STARTS_NOT in summary else []
+    return Hit(summary, (*proofs, *said), remedy.format(node=host.node or host.host, files=files), host=host.host, node=host.node, severity=severity)
+
+
+def _file(host: Host, node: Node, text: str) -> Proof:
+    return Proof("file", host.host, path=path(node), text=text)
+
+
+def _said(node: Node) -> str:
+    state = node.state
+    if state is None:
+        return ""
+    held = f", {len(state.entries)} containers have {cpuset.text(state.assigned) or 'none'}" if state.entries else ""
+    return f'policyName {state.policy}, defaultCpuSet "{cpuset.text(state.default)}"{held}, checksum {state.checksum}'
+
+
+def differs(host: Host, node: Node) -> Iterator[Hit]:
+    """KM301: a kubelet that starts finds the state of another policy."""
+    state = node.state
+    if state is None or state.problem or node.policy in (None, state.policy) or state.policy not in (NONE, STATIC):
+        return
+    told = node.policy_setting.proof(host.host) if node.policy_setting else Proof("file", host.host, text="no cpuManagerPolicy is set: the default is none")
+    yield _hit(host, node, f"the kubelet of {host.node or host.host} is configured for the CPU manager policy {node.policy}, its state is of {state.policy}: "
+                           f"{consequence(node)}", [told, _file(host, node, _said(node))])
+
+
+def corrupt(host: Host, node: Node) -> Iterator[Hit]:
+    """KM302: it reads well, and is not what the checksum was made of."""
+    if node.state and not node.state.problem and node.state.checksum == manager_state.WRONG:
+        yield _hit(host, node, f"cpu_manager_state of {host.node or host.host} does not have the checksum that it names: {consequence(node)}",
+                   [_file(host, node, _said(node))])
+
+
+def unreadable(host: Host, node: Node) -> Iterator[Hit]:
+    """KM303: empty, cut, or of another shape."""
+    if node.state and node.state.problem:
+        size = (node.file or {}).get("size")
+        yield _hit(host, node, f"cpu_manager_state of {host.node or host.host} cannot be read by a kubelet, {node.state.problem}: {consequence(node)}",
+                   [_file(host, node, f"{size} bytes; {node.state.problem}")])
+
+
+def reserved(host: Host, node: Node) -> Iterator[Hit]:
+    """KM304: what is reserved now was given to a container, or (strict) is still in the shared set."""
+    kept = node.reservation()
+    if node.state is None or not kept.cpus:
+        return
+    state = node.state
+    wrong = kept.cpus & state.default if node.strict else kept.cpus - state.default
+    online = node.online
+    if not wrong or (online is not None and not kept.cpus <= online):
+        return
+    holders = [f"{container} of pod {pod} has {cpuset.text(cpus)}" for (pod, container), cpus in sorted(state.entries.items()) if cpus & wrong]
+    how = "are still in the shared set" if node.strict else "are not in the shared set"
+    yield _hit(host, node, f"the reserved CPUs {cpuset.text(wrong)} of {host.node or host.host} {how} of its state: {consequence(node)}",
+               [*(setting.proof(host.host) for setting in kept.settings), _file(host, node, _said(node) + "".join(f"; {one}" for one in holders[:5]))])
+
+
+def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
+    """KM305: CPUs came or went since the state was written; or CPUs are reserved that the machine does not have."""
+    online, kept = node.online, node.reservation()
+    if node.state is None or online is None:
+        return
+    known = node.state.default | node.state.assigned | (kept.cpus or frozenset() if node.strict else frozenset())
+    proofs = [Proof("file", host.host, path="/sys/devices/system/cpu/online", text=cpuset.text(online)), _file(host, node, _said(node))]
+    if kept.cpus and not kept.cpus <= online:
+        lacking = cpuset.text(kept.cpus - online)
+        yield _hit(host, node, f"CPUs {lacking} are reserved on {host.node or host.host}, which does not have them online: {consequence(node)}",
+                   [*(setting.proof(host.host) for setting in kept.settings), *proofs],
+                   "reserve CPUs that {node} has (reservedSystemCPUs), or switch them on; then drain the node and reset its state")
+    elif known != online:
+        gone, new = cpuset.text(known - online), cpuset.text(online - known)
+        what = " and ".join(part for part in (f"{gone} went" if gone else "", f"{new} came" if new else "") if part)
+        yield _hit(host, node, f"the CPUs of {host.node or host.host} are not those of its state ({what}): {consequence(node)}", proofs)
+
+
+def overlapping(host: Host, node: Node) -> Iterator[Hit]:
+    """KM306: CPUs that one container has alone, and somebody else too."""
+    pairs = node.state.overlaps if node.state else ()
+    if node.state is None or not pairs:
+        return
+    entries, default = node.state.entries, node.state.default
+
+    def common(one: tuple[str, str], other: tuple[str, str] | None) -> str:
+        return cpuset.text(entries[one] & (default if other is None else entries[other]))
+
+    texts = [f"{container} of pod {pod} and {f'{other[1]} of pod {other[0]}' if other else 'the shared set'} both have {common((pod, container), other)}"
+             for (pod, container), other in pairs[:5]]
+    shared = any(other is None for dummy, other in pairs)
+    yield _hit(host, node, f"sets of CPUs overlap in the state of {host.node or host.host}" + (f": {consequence(node)}" if shared else ""),
+               [_file(host, node, text) for text in texts])
+
+
+def orphans(host: Host, node: Node) -> Iterator[Hit]:
+    """KM307: CPUs kept for pods that are gone from this node."""
+    pods = node.seen.get("pods")
+    if node.state is None or not isinstance(pods, list) or not node.state.entries or node.state.generation != 2:
+        return
+    there = {str(uid) for uid in pods} | {str(one.get("pod_uid")) for one in node.containers()}
+    gone = {key: cpus for key, cpus in node.state.entries.items() if key[0] not in there}
+    if gone:
+        lost = cpuset.text(frozenset().union(*gone.values()))
+        pods_of = {pod for pod, dummy in gone}
+        yield _hit(host, node, f"CPUs {lost} of {host.node or host.host} are kept for {len(pods_of)} pod{'s' if len(pods_of) > 1 else ''} that "
+                               f"{'are' if len(pods_of) > 1 else 'is'} gone",
+                   [_file(host, node, f"{container} of pod {pod} has {cpuset.text(cpus)}: no process of it, and no folder under pods/")
+                    for (pod, container), cpus in sorted(gone.items())[:10]],
+                   "a kubelet that runs and reaches the API gives them back within a minute; where it does not, " + RESET)
+
+
+def unreserved(host: Host, node: Node) -> Iterator[Hit]:
+    """KM309: the static policy needs CPUs that are kept from containers."""
+    kept = node.reservation()
+    if kept.number == 0:
+        told = node.policy_setting.proof(host.host) if node.policy_setting else Proof("file", host.host, text="cpuManagerPolicy: static")
+        yield _hit(host, node, f"the kubelet of {host.node or host.host} is told the static policy and reserves no CPU: {consequence(node)}",
+                   [told, *(setting.proof(host.host) for setting in kept.settings)],
+                   "set systemReserved.cpu, kubeReserved.cpu or reservedSystemCPUs in the configuration of this kubelet, and start it")
+
+
+def memory(host: Host, node: Node) -> Iterator[Hit]:
+    """KM310: the memory manager's file, likewise."""
+    file = node.seen.get("memory_state")
+    if not isinstance(file, Mapping) or file.get("error") or file.get("binary"):
+        return
+    policy, problem = pinning.memory_state(file.get("text"))
+    wanted, setting = pinning.memory_policy(node)
+    name = host.node or host.host
+    proofs = [setting.proof(host.host)] if setting else []
+    if problem:
+        yield _hit(host, node, f"memory_manager_state of {name} cannot be read by a kubelet, {problem}: {consequence(node)}",
+                   [Proof("file", host.host, path=file.get("path"), text=f"{file.get('size')} bytes; {problem}")])
+    elif wanted is not None and policy != wanted:
+        yield _hit(host, node, f"the kubelet of {name} is configured for the memory manager policy {wanted}, its state is of {policy}: {consequence(node)}",
+                   [*proofs, Proof("file", host.host, path=file.get("path"), text=f"policyName {policy}")])

@@ -1,0 +1,171 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: one node's CPU pinning: what its kubelet is told, what it wrote down, what the machine has. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, cpuset, flags, kubelet_config, manager_state
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import KubeletConfig, Setting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.manager_state import NONE, CpuState
+
+# What a kubelet says last that does not start because of its managers.
+FATAL = ("Failed to start ContainerManager", "failed to run Kubelet", "failed to initialize cpu manager")
+STRICT = "strict-cpu-reservation"
+# Where kubeadm writes every kubelet's configuration; kubespray's kubelets read another file.
+KUBEADM_FILE = "/var/lib/kubelet/config.yaml"
+
+
+@dataclass(frozen=True)
+class Pinning:
+    """What judging a cluster keeps of a node. policy: as the kubelet's next start reads it; state_policy: of cpu_manager_state.
+
+    Each is None where it is not known, or there is no such file. state_path: where that file lies. from_kubeadm: whether the policy is
+    what the file says that `kubeadm upgrade node` writes: no flag, drop-in or other file has the last word.
+    """
+
+    policy: str | None = None
+    state_policy: str | None = None
+    state_path: str | None = None
+    from_kubeadm: bool = False
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """CPUs kept from containers that have CPUs alone. cpus: which, None where only their number is known, or that not either."""
+
+    cpus: cpuset.CPUs | None
+    number: int | None
+    settings: tuple[Setting, ...] = ()
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node's evidence of pinning, read. policy and memory_policy: None where the configuration could not be read.
+
+    state and file: None where there is no cpu_manager_state, or it could not be read (then trouble says why). last_words: the line with which a kubelet
+    that does not run gave its managers up, where the deep tier was asked for.
+    """
+
+    config: KubeletConfig
+    policy: str | None
+    policy_setting: Setting | None
+    state: CpuState | None
+    file: Mapping[str, Any] | None
+    seen: Mapping[str, Any]
+    running: bool
+    release: tuple[int, int] | None = None
+    trouble: str = ""
+    last_words: str = ""
+
+    @property
+    def options(self) -> dict[str, str]:
+        """cpuManagerPolicyOptions."""
+        return {key: value.value for key, value in self.config.mapping("cpuManagerPolicyOptions", "cpu-manager-policy-options").items()}
+
+    @property
+    def strict(self) -> bool:
+        """Whether the reserved CPUs are kept from everybody's containers."""
+        return self.options.get(STRICT, "").lower() == "true"
+
+    @property
+    def online(self) -> cpuset.CPUs | None:
+        """The machine's CPUs that are switched on."""
+        return _parsed((self.seen.get("cpus") or {}).get("online"))
+
+    def reservation(self) -> Reservation:
+        """What the kubelet keeps: the list where one is given, else so many CPUs as systemReserved and kubeReserved come to.
+
+        Without a list a kubelet takes whole sockets, then whole cores, then threads, the lowest first.
+        """
+        listed = self.config.setting("reservedSystemCPUs", "reserved-cpus")
+        if listed is not None and listed.value.strip():
+            found = _parsed(listed.value)
+            return Reservation(found, None if found is None else len(found), (listed,))
+        parts = [self.config.mapping(key, flag).get("cpu") for key, flag in (("systemReserved", "system-reserved"), ("kubeReserved", "kube-reserved"))]
+        settings = tuple(part for part in parts if part is not None)
+        amounts = [kubelet_config.cpus(part.value) for part in settings]
+        if any(amount is None for amount in amounts):
+            return Reservation(None, None, settings)
+        number = ceil(sum((amount for amount in amounts if amount is not None), Fraction(0)))
+        return Reservation(self._lowest(number), number, settings)
+
+    def _lowest(self, number: int) -> cpuset.CPUs | None:
+        rows = (self.seen.get("cpus") or {}).get("topology")
+        if not isinstance(rows, list) or len(rows) < number:
+            return None
+        first: dict[tuple[Any, Any], int] = {}
+        for cpu, core, socket, dummy in rows:
+            first[socket, core] = min(cpu, first.get((socket, core), cpu))
+        ordered = sorted(((str(socket), first[socket, core], cpu) for cpu, core, socket, dummy in rows), key=lambda row: (len(row[0]), row))
+        return frozenset(cpu for dummy, dummy, cpu in ordered[:number])
+
+    def containers(self) -> list[Mapping[str, Any]]:
+        """Containers of pods that run on this node, with the sets that they really have."""
+        return [one for one in self.seen.get("containers") or () if isinstance(one, Mapping)]
+
+
+def extract(document: Mapping[str, Any]) -> Pinning:
+    """Of one node's evidence. Never raises."""
+    node = read(document)
+    if node is None:
+        return Pinning()
+    config = control_plane.data(document, "kubelet").get("config")
+    from_kubeadm = isinstance(config, Mapping) and config.get("path") == KUBEADM_FILE and (
+        node.policy_setting is None or node.policy_setting.path == KUBEADM_FILE)
+    readable = node.state is not None and not node.state.problem
+    return Pinning(node.policy, node.state.policy if node.state and readable else None,
+                   str(node.file.get("path")) if node.file and readable else None, from_kubeadm)
+
+
+def read(document: Mapping[str, Any]) -> Node | None:
+    """What is known of a node; None where its kubelet was not found, or not asked for."""
+    kubelet = control_plane.data(document, "kubelet")
+    if not kubelet:
+        return None
+    config = kubelet_config.read(kubelet)
+    setting = config.setting("cpuManagerPolicy", "cpu-manager-policy")
+    policy = None if setting is None and config.problem else (setting.value if setting else "") or NONE
+    seen = control_plane.data(document, "pinning")
+    file = seen.get("cpu_state") if isinstance(seen.get("cpu_state"), Mapping) else None
+    trouble = str(file.get("error") or ("it is no text" if file.get("text") is None else "")) if file else ""
+    state = manager_state.cpu_state(file.get("text")) if file and not trouble else None
+    return Node(config, policy, setting, state, file, seen, bool(kubelet.get("process")),
+                flags.parse_version(str(seen.get("kubelet_version") or "").rpartition(" ")[2]), trouble,
+                "" if kubelet.get("process") else _last_words(document))
+
+
+def _last_words(document: Mapping[str, Any]) -> str:
+    lines = control_plane.data(document, "kubelet_log").get("lines") or ()
+    return next((str(line) for line in reversed(lines) if any(words in str(line) for words in FATAL)), "")
+
+
+def memory_policy(node: Node) -> tuple[str | None, Setting | None]:
+    """The memory manager's policy as the next start reads it."""
+    setting = node.config.setting("memoryManagerPolicy", "memory-manager-policy")
+    return (None, None) if setting is None and node.config.problem else ((setting.value if setting else "") or "None", setting)
+
+
+def memory_state(text: str | None) -> tuple[str, str]:
+    """(policy, why a kubelet cannot read it) of memory_manager_state."""
+    if text is None or not text.strip():
+        return "", "it is empty"
+    try:
+        policy = json.loads(text)["policyName"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "", "it is not what a kubelet writes"
+    return (policy, "") if isinstance(policy, str) else ("", "it is not what a kubelet writes")
+
+
+def _parsed(value: object) -> cpuset.CPUs | None:
+    try:
+        return cpuset.parse(value) if isinstance(value, str) else None
+    except cpuset.CpusetError:
+        return None

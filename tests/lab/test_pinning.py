@@ -1,0 +1,29 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A pod that was meant to be pinned: found among healthy workloads, patched by the line that the report gives, and then really pinned."""
+
+from __future__ import annotations
+
+import json
+
+from tests.lab import pinning
+from tests.lab.incident import by_name
+from tests.lab.repairing import broken
+
+
+def test_the_patch_that_the_report_gives_pins_the_pod(cluster, play):
+    with broken(cluster, "pinning-init", target="w1"):
+        done, report = play(name="cpu_pinning")
+        assert (done.returncode, {item["code"] for item in report["findings"]}) == (0, {"KM312", "KM313"}), done.stdout[-3000:]
+        (found,) = [item for item in report["findings"] if item["code"] == "KM313"]
+        namespace = by_name("pinning-init").record(cluster, "w1")["namespace"]
+        assert found["component"] == f"Deployment {namespace}/meant" and not pinning.state(cluster, "w1").get("entries")
+        said = cluster.exec("m1", f"KUBECONFIG=/etc/kubernetes/admin.conf {found['command']}").stdout.decode()
+        assert "patched" in said, said
+        pinning.wait_pinned(cluster, "w1")
+        (pod,) = [one for one in json.loads(cluster.kubectl("-n", namespace, "get", "pods", "-l", "app=meant", "-o", "json").stdout)["items"]
+                  if not one["metadata"].get("deletionTimestamp")]
+        assert pod["status"]["qosClass"] == "Guaranteed" and pod["metadata"]["uid"] in pinning.state(cluster, "w1")["entries"]
+        done, report = play(name="cpu_pinning")
+        assert "KM313" not in {item["code"] for item in report["findings"]}

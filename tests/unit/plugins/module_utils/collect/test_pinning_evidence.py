@@ -1,0 +1,98 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""State files, CPUs and the sets of containers, of made-up trees of /sys and of this very machine."""
+
+import os
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubelet_log, pinning, spec
+
+ID = "5a264048b04d476b86bc1eaab133f342a4517f5c554da4472aa53e165975bc2c"
+V1 = ("1837 1818 0:421 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n1838 1837 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+      "1840 1837 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n1686 1837 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n")
+V2 = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n"
+
+
+def tree(path, files):
+    for name, text in files.items():
+        file = path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def collect(tmp_path, argv=(), config=""):
+    context = spec.Context({}, [], {"kubelet": {"argv": ["kubelet", "--root-dir=%s" % tmp_path] + list(argv), "config": {"text": config},
+                                                "config_dropins": [], "process": None}})
+    return pinning.collect(context)
+
+
+def test_a_node_that_pins_nobody_is_not_walked(tmp_path):
+    found = collect(tmp_path)
+    assert (found["cpu_state"], found["memory_state"], found["pods"], found["containers"], found["runc"]) == (None, None, None, None, None)
+    assert found["cpus"]["online"] and found["cpus"]["topology"] is None
+    tree(tmp_path, {"cpu_manager_state": '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}', "pods/1b/x": ""})
+    found = collect(tmp_path)
+    assert found["cpu_state"]["text"].startswith('{"policyName":"none"') and found["pods"] == ["1b"] and found["containers"] is None
+
+
+@pytest.mark.parametrize("told", [{"argv": ["--cpu-manager-policy=static"]}, {"config": "cpuManagerPolicy: static"}])
+def test_a_kubelet_that_is_told_to_pin_needs_the_topology(tmp_path, told):
+    rows = collect(tmp_path, **told)["cpus"]["topology"]
+    assert len(rows) == os.cpu_count() and all(len(row) == 4 for row in rows)
+
+
+def test_a_node_that_pins_is_walked(tmp_path):
+    tree(tmp_path, {"cpu_manager_state": '{"policyName":"static","defaultCpuSet":"0-1","checksum":0}'})
+    found = collect(tmp_path)
+    assert isinstance(found["containers"], list) and isinstance(found["frozen"], list)
+
+
+def test_topology_of_what_is_online(tmp_path):
+    for cpu, core, socket in ((0, 0, 0), (1, 1, 0), (2, 0, 0), (10, 0, 1)):
+        tree(tmp_path / "cpu", {"cpu%d/topology/core_id" % cpu: "%d\n" % core, "cpu%d/topology/physical_package_id" % cpu: "%d\n" % socket})
+    tree(tmp_path / "cpu", {"cpu3/online": "0", "cpufreq/x": "", "cpuidle/x": ""})
+    tree(tmp_path / "node", {"node0/cpu0/x": "", "node0/cpu1/x": "", "node0/cpulist": "0-1", "node1/cpu10/x": ""})
+    found = pinning.topology(str(tmp_path / "cpu"), str(tmp_path / "node"))
+    assert found == [[0, 0, 0, 0], [1, 1, 0, 0], [2, 0, 0, None], [10, 0, 1, 1]]
+
+
+@pytest.mark.parametrize(("mounts", "group", "folder"), [
+    (V1, "4:cpuset:/kubepods/podx/%s\n0::/x\n" % ID, "/sys/fs/cgroup/cpuset/kubepods/podx/" + ID),
+    (V2, "0::/kubepods.slice/cri-containerd-%s.scope/init\n" % ID, "/sys/fs/cgroup/kubepods.slice/cri-containerd-%s.scope" % ID),
+    (V1.replace(" 0:31 / ", " 0:31 /outer "), "4:cpuset:/outer/kubepods/%s\n" % ID, "/sys/fs/cgroup/cpuset/kubepods/" + ID),
+    ("", "4:cpuset:/kubepods/%s\n" % ID, None),
+    (V2, "", None),
+])
+def test_where_a_containers_set_is(mounts, group, folder):
+    assert pinning._own(pinning._folder(group, pinning._hierarchy(mounts)), ID) == folder
+
+
+def test_the_set_that_is_in_effect(tmp_path):
+    tree(tmp_path, {"v2/cpuset.cpus": "\n", "v2/cpuset.cpus.effective": "0-3\n", "v1/cpuset.cpus": "1\n", "none/x": ""})
+    assert [pinning._set_of(str(tmp_path / name)) for name in ("v2", "v1", "none")] == ["0-3", "1", None] and pinning._set_of(None) is None
+
+
+def test_names_of_containers_by_the_links_to_their_logs(tmp_path, monkeypatch):
+    monkeypatch.setattr(pinning, "LOGS", str(tmp_path))
+    tree(tmp_path, {"pinned_lab-jobs-5f8cea_my-work-%s.log" % ID: "", "odd.log": "", "a_b_c.txt": ""})
+    assert pinning._names() == {ID: "my-work"}
+
+
+def test_a_frozen_cgroup_names_its_tasks(tmp_path):
+    tree(tmp_path, {"cgroup.freeze": "1\n", "cgroup.procs": "%d\n" % os.getpid()})
+    (found,) = pinning._frozen([{"pod_uid": "u", "container_id": ID, "pid": os.getpid(), "folder": str(tmp_path)}])[:1]
+    assert found["state"] == "FROZEN" and found["tasks"][0][0] == os.getpid() and found["tasks"][0][2] in "RSD"
+    tree(tmp_path, {"cgroup.freeze": "0\n"})
+    assert all(one["path"] != str(tmp_path) for one in pinning._frozen([{"pod_uid": "u", "container_id": ID, "pid": os.getpid(), "folder": str(tmp_path)}]))
+
+
+def test_lines_of_the_journal_that_matter():
+    text = "\n".join((
+        "2026-11-22T04:00:00+0000 w1 kubelet[5]: I1122 04:00:00.000001       5 server.go:1] \"Started\"",
+        "2026-11-22T04:00:10+0000 w1 kubelet[5]: E1122 04:00:10.000001       5 cpu_manager.go:440] \"failed\" err=\"unable to freeze\"",
+        "2026-11-22T04:00:20+0000 w1 kubelet[5]: E1122 04:00:20.000002       5 cpu_manager.go:440] \"failed\" err=\"unable to freeze\"",
+        "2026-11-22T04:00:21+0000 w1 containerd[4]: time=x msg=\"Unable to freeze\" token=abcdefghijklmnopqrstuvwxyz"))
+    found = kubelet_log.chosen(text)
+    assert [line[:19] for line in found] == ["2026-11-22T04:00:20", "2026-11-22T04:00:21"] and "abcdefghij" not in found[1]
+    assert len(kubelet_log.chosen("\n".join("w1 x[%d]: %d unable to freeze" % (n, n) for n in range(100)))) == kubelet_log.KEPT

@@ -1,0 +1,221 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The managers' state files against configuration, machine and containers: KM301 to KM311, and what none of them is."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge
+
+CLOCK = 1_800_000_000.0  # of the evidence in conftest.py
+POD, OTHER = "777870b5-c64f-42f5-9296-688b9dc212ba", "fb15e10a-b6a5-4aaa-8fcd-76c1aa64e6fd"
+NONE_STATE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
+# Written by a kubelet of 1.36.3 on a machine of two CPUs.
+STATIC_STATE = ('{"policyName":"static","defaultCpuSet":"0","entries":{"e4f3f5dc-4d6f-44db-aa7e-cf3b2b92bb31":{"work":"1"}},'
+                '"checksum":2597661177}')
+CODES = frozenset(f"KM3{number:02}" for number in range(1, 12))
+
+
+def record(name, text, **more):
+    return {"path": f"/var/lib/kubelet/{name}", "text": text, "size": len(text or ""), "mtime": CLOCK - 600, "error": None, "masked": [], **more}
+
+
+def state(policy="static", default="0,2-3", entries=None, checksum=0):
+    return json.dumps({"policyName": policy, "defaultCpuSet": default, "entries": entries or {}, "checksum": checksum})
+
+
+def container(uid, name, cpus, **more):
+    return {"pod_uid": uid, "name": name, "container_id": "c" * 64, "pid": 7, "static": False, "cpus": cpus, "allowed": cpus, **more}
+
+
+class Node:
+    """A worker whose evidence of pinning a test changes before it is judged."""
+
+    healthy = {}
+
+    def __init__(self, text=None, config="cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", online="0-3"):
+        self.document = copy.deepcopy(self.healthy)
+        self.kubelet = self.document["collectors"]["kubelet"]["data"]
+        self.kubelet["config"] = {"path": "/var/lib/kubelet/config.yaml", "text": config, "masked": [], "error": None}
+        self.seen = {"root_dir": "/var/lib/kubelet", "cpu_state": None if text is None else record("cpu_manager_state", text), "memory_state": None,
+                     "cpus": {"online": online, "topology": [[cpu, cpu % 2, 0, 0] for cpu in range(4)]}, "pods": [POD, OTHER], "containers": [],
+                     "frozen": [], "runc": "runc version 1.1.12", "kubelet_version": "Kubernetes v1.30.1"}
+        for name, data in (("pinning", self.seen), ("kubelet_log", {"lines": []})):
+            self.document["collectors"][name] = {"status": "ok", "data": data}
+
+    def verdicts(self):
+        found = judge.judge([self.document], CODES, deep=True)
+        return {item.code: item.verdict for item in found.verdicts}
+
+    def findings(self):
+        return judge.judge([self.document], CODES, deep=True).findings
+
+    def present(self):
+        return [item.code for item in self.findings()]
+
+
+@pytest.fixture(autouse=True)
+def a_healthy_worker(world):
+    Node.healthy = world.documents["w1"]
+
+
+@pytest.mark.parametrize(("text", "config", "online"), [
+    (None, "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-3"),
+    (NONE_STATE, "kind: KubeletConfiguration\n", "0-3"),
+    (STATIC_STATE, "cpuManagerPolicy: static\nkubeReserved: {cpu: 500m}\n", "0-1"),
+    (state(), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0,2-3"),
+    (state(default="0,2", entries={POD: {"app": "1,3"}}), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-3"),
+])
+def test_what_is_right_is_clear(text, config, online):
+    node = Node(text, config, online)
+    node.seen["pods"] = [POD, "e4f3f5dc-4d6f-44db-aa7e-cf3b2b92bb31"]
+    assert node.present() == [] and set(node.verdicts().values()) <= {"clear", "not_applicable"}
+
+
+@pytest.mark.parametrize(("text", "config", "online", "code"), [
+    (NONE_STATE, "cpuManagerPolicy: static\nsystemReserved: {cpu: '1'}\n", "0-3", "KM301"),
+    (state(), "cpuManagerPolicy: none\n", "0-3", "KM301"),
+    (state(), "{}\n", "0,2-3", "KM301"),
+    (state(default="0-3", checksum=5), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-3", "KM302"),
+    (state(default="0", checksum=5), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-3", "KM302"),
+    (NONE_STATE.replace("1353318690", "1353318691"), "{}\n", "0-3", "KM302"),
+    ("", "{}\n", "0-3", "KM303"),
+    (STATIC_STATE[:60], "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-1", "KM303"),
+    (state(default="0-"), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-3", "KM303"),
+    (state(default="0,2-3", entries={POD: {"app": "1"}}), "cpuManagerPolicy: static\nreservedSystemCPUs: '0-1'\n", "0-3", "KM304"),
+    (state(default="1-3", entries={POD: {"app": "0"}}), "cpuManagerPolicy: static\nsystemReserved: {cpu: 200m}\n", "0-3", "KM304"),
+    # Two threads of core 0: the lowest core is 0 and 2 here.
+    (state(default="0-1,3", entries={POD: {"app": "2"}}), "cpuManagerPolicy: static\nsystemReserved: {cpu: '1'}\nkubeReserved: {cpu: 1m}\n", "0-3", "KM304"),
+    (state(default="0-3"), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\ncpuManagerPolicyOptions: {strict-cpu-reservation: 'true'}\n", "0-3", "KM304"),
+    (state(default="0-3"), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-7", "KM305"),
+    (state(default="0-3"), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-2", "KM305"),
+    (state(default="0-3"), "cpuManagerPolicy: static\nreservedSystemCPUs: '0,9'\n", "0-3", "KM305"),
+    (state(default="0-3", entries={POD: {"app": "1"}}), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-3", "KM306"),
+    (state(default="0", entries={POD: {"app": "1-2"}, OTHER: {"app": "2-3"}}), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-3", "KM306"),
+    (state(default="0,2-3", entries={"0" * 36: {"app": "1"}}), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-3", "KM307"),
+    (state(default="0-3"), "cpuManagerPolicy: static\n", "0-3", "KM309"),
+    (None, "cpuManagerPolicy: static\nsystemReserved: {memory: 1Gi}\n", "0-3", "KM309"),
+])
+def test_each_fault_alone(text, config, online, code):
+    assert Node(text, config, online).present() == [code]
+
+
+def test_strict_reservation_keeps_the_reserved_out_of_the_shared_set():
+    config = "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\ncpuManagerPolicyOptions: {strict-cpu-reservation: 'true'}\n"
+    assert Node(state(default="1-3"), config).present() == []
+
+
+def test_a_kubelet_that_runs_still_and_one_that_does_not():
+    node = Node(NONE_STATE)
+    assert "runs, and will not start again" in node.findings()[0].summary
+    node.kubelet["process"] = None
+    assert "does not start" in node.findings()[0].summary
+    assert [proof.line for proof in node.findings()[0].evidence] == [1, None]
+
+
+@pytest.mark.parametrize(("text", "wanted", "present"), [
+    ('{"policyName":"None","machineState":{},"checksum":4236770233}', "", []),
+    ('{"policyName":"None","machineState":{},"checksum":4236770233}', "memoryManagerPolicy: Static\n", ["KM310"]),
+    ('{"policyName":"Static"}', "", ["KM310"]),
+    ("", "", ["KM310"]), ("[]", "", ["KM310"]), ('{"policyName":5}', "", ["KM310"]),
+])
+def test_the_memory_manager(text, wanted, present):
+    node = Node(config="kind: KubeletConfiguration\n" + wanted)
+    node.seen["memory_state"] = record("memory_manager_state", text)
+    assert node.present() == present
+
+
+@pytest.mark.parametrize(("containers", "present"), [
+    ([container(POD, "app", "1"), container(POD, None, "0-3"), container(OTHER, "side", "0,2-3")], []),
+    ([container(POD, "app", "0-3")], ["KM308"]),
+    ([container(OTHER, "side", "0-3")], ["KM308"]),
+    ([container(POD, "init", "0-3"), container(OTHER, "side", None)], []),
+])
+def test_drift(containers, present):
+    node = Node(state(default="0,2-3", entries={POD: {"app": "1"}}))
+    node.seen["containers"] = containers
+    assert node.present() == present
+
+
+def test_a_set_decided_a_moment_ago_is_on_its_way():
+    node = Node(state(default="0,2-3", entries={POD: {"app": "1"}}))
+    node.seen["containers"] = [container(POD, "app", "0-3")]
+    node.seen["cpu_state"]["mtime"] = CLOCK - 5
+    assert node.verdicts()["KM308"] == "unknown"
+    node.kubelet["process"] = None
+    assert node.present() == ["KM308"]
+
+
+@pytest.mark.parametrize(("version", "words"), [
+    ("Kubernetes v1.18.4", "where it stays so, the write fails"), ("Kubernetes v1.30.1", "does not heal"), (None, "does not heal")])
+def test_who_heals_drift(version, words):
+    node = Node(state(default="0,2-3", entries={POD: {"app": "1"}}))
+    node.seen.update(containers=[container(POD, "app", "0-3")], kubelet_version=version)
+    assert words in node.findings()[0].remedy
+
+
+# What runc 1.1.5 (logged by the runtime) and 1.1.12 (returned to the kubelet) say.
+LOGGED = 'Nov 21 20:01:02 w1 containerd[412]: time="2026-11-21T20:01:02Z" level=warning msg="unable to freeze"'
+RETURNED = ('Nov 21 20:01:02 w1 kubelet[500]: E1121 20:01:02.000000     500 cpu_manager.go:440] "ReconcileState: failed to update container" err="rpc error: '
+            'code = Unknown desc = failed to update resources: runc did not terminate successfully: exit status 1: unable to freeze: unknown"')
+
+
+@pytest.mark.parametrize("line", [LOGGED, RETURNED])
+def test_a_freezer_that_does_not_freeze_is_no_stale_state(line):
+    node = Node(state(default="0-3"))
+    node.document["collectors"]["kubelet_log"]["data"]["lines"] = [line]
+    node.seen["frozen"] = [{"pod_uid": POD, "container_id": "c" * 64, "path": "/sys/fs/cgroup/freezer/x", "state": "FREEZING", "tasks": [[9, "stuck", "D"]]}]
+    (finding,) = node.findings()
+    assert finding.code == "KM311" and "a reset of it cures nothing" in finding.summary and "move" not in (finding.remedy or "")
+    assert any("stuck (pid 9, D)" in (proof.text or "") for proof in finding.evidence)
+
+
+@pytest.mark.parametrize("lost", ["kubelet", "pinning"])
+def test_without_evidence_nothing_is_clear(lost):
+    node = Node(state())
+    node.document["collectors"][lost] = {"status": "timeout", "data": None}
+    assert {node.verdicts()[code] for code in ("KM301", "KM302", "KM304")} == {"unknown"}
+
+
+def test_a_configuration_that_cannot_be_read_leaves_the_policy_unknown():
+    node = Node(state(), config="a: [")
+    found = node.verdicts()
+    assert (found["KM301"], found["KM304"], found["KM302"]) == ("unknown", "unknown", "clear")
+    node = Node("", config="a: [")
+    assert node.present() == ["KM303"]
+
+
+def test_a_state_that_cannot_be_read_is_unknown():
+    node = Node(state())
+    node.seen["cpu_state"].update(text=None, error="denied")
+    assert {node.verdicts()[code] for code in ("KM301", "KM302", "KM303")} == {"unknown"}
+
+
+def test_a_machine_without_a_kubelet_has_none_of_it():
+    node = Node()
+    for name in ("kubelet", "pinning"):
+        node.document["collectors"][name] = {"status": "absent", "data": None}
+    assert {node.verdicts()[code] for code in ("KM301", "KM302", "KM304", "KM309")} == {"not_applicable"}
+
+
+@pytest.mark.parametrize("odd", [
+    {"cpu_state": [], "cpus": None}, {"pods": "x", "containers": [None, 5, {}]}, {"cpus": {"online": 5, "topology": [[None]]}},
+])
+def test_evidence_of_unforeseen_shapes_costs_no_other_fault(odd):
+    node = Node(state())
+    node.seen.update(odd)
+    assert set(node.verdicts().values()) <= {"clear", "unknown", "not_applicable", "present"}
+
+
+def test_the_last_words_of_a_kubelet_that_does_not_start():
+    node = Node(NONE_STATE)
+    lines = ["w1 kubelet[5]: old",
+             'w1 kubelet[5]: E1122 kubelet.go:1821] "Failed to start ContainerManager" err="start cpu manager error"', "w1 kubelet[5]: Static policy"]
+    node.document["collectors"]["kubelet_log"]["data"]["lines"] = lines
+    assert not [proof for proof in node.findings()[0].evidence if proof.kind == "log"]
+    node.kubelet["process"] = None
+    assert [proof.text for proof in node.findings()[0].evidence if proof.kind == "log"] == [lines[1]]
