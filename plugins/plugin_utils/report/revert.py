@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import escape
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reverting import RESULTS, File, Listing, Report, verdict
 
+WITH_THEM = "would be started again with them"
 WOULD = {"restore": "can be restored", "already": "is as it was before", "conflict": "cannot be restored",
          "kept": "is never put back", "interrupted": "cannot be restored yet", "undone": "was put back"}
 BECAME = {"restored": "restored", "already": "was as before already", "refused": "refused", "kept": "kept as it is"}
@@ -87,8 +88,8 @@ def _undone(report: Report) -> list[str]:
         if found is None:
             lines += ["", f"{item.host}:" if report.check else f"{item.host}: not begun"]
             lines += _files_of(item.host, run.files, WOULD) + ([f"  {run.error}"] if run.error else [])
-            lines += [f"  {item.host} {component} " + (f"may not be started again now, so that its files would stay: {why}" if why else
-                                                      "would be started again with them") for component, why in item.guards]
+            lines += [f"  {item.host} {component} {f'may not be started again now, so that its files would stay: {why}' if why else WITH_THEM}"
+                      for component, why in item.guards]
             continue
         lines += ["", f"{item.host}: {found.state}"]
         lines += _files_of(item.host, found.files, BECAME)
