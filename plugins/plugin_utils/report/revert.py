@@ -105,7 +105,8 @@ def _undone(report: Report) -> list[str]:
     if report.check:
         can = [file.path.startswith(LEVEL) for item in report.listings if (run := item.of(run_id or "")) for file in run.files
                if file.state == "restore" and not dict(item.guards).get(file.component or "")]
-        lines += ["", f"kubemend: {can.count(False)} files and {can.count(True)} log levels would be restored"]
+        levels = f" and {can.count(True)} log levels" if True in can else ""
+        lines += ["", f"kubemend: {can.count(False)} files{levels} would be restored"]
     else:
         told = ", ".join(f"{number} {name}" for name, number in count.items() if number) or "nothing was restored"
         lines += ["", f"kubemend: run {run_id}: {told}" + (f"; {sentence}" if sentence else "")]

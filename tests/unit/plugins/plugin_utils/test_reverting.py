@@ -111,7 +111,7 @@ def test_the_report() -> None:
     listings = [said("m1", run(OLD, file())), said("m2", run(OLD, file("\x1b", path="/a\x1b[2J"), file(path="/b\x1b[2J")))]
     choice = reverting.choose(listings, "last")
     checked = reverting.Report(listings, "last", choice, check=True)
-    assert "kubemend: 2 files and 0 log levels would be restored" in revert.render(checked) and reverting.verdict(checked) == ("ok", "")
+    assert "kubemend: 2 files would be restored" in revert.render(checked) and reverting.verdict(checked) == ("ok", "")
     done = [reverting.outcome("m1", "ok", "", {"components": [{"component": "kube-scheduler", "proven": False, "reason": "it is down"}],
                                                "paths": [file("restored", "result")], "changed": True})]
     report = reverting.Report(listings, "last", choice, done)
