@@ -4,7 +4,7 @@
 """PRIVATE to this collection: a kubelet's configuration as its next start would read it: command line, drop-ins, file. Pure.
 
 A flag wins over every file, a later drop-in over an earlier one and over the file; maps are merged key by key, but a flag
-that is a map replaces the files' whole map.
+that is a map replaces the files' whole map. A kubelet inside another program (k3s, MicroK8s) has no command line of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class KubeletConfig:
-    """values: by the path of their keys. problem: why a file of it cannot be read, in one clause; empty where all were."""
+    """values: by the path of their keys. problem: why not all of it can be read, in one clause; empty where all was."""
 
     argv: tuple[str, ...]
     values: Mapping[tuple[str, ...], Setting]
@@ -45,6 +45,10 @@ class KubeletConfig:
         """A scalar, None where nothing sets it."""
         given = flags.string_flag(self.argv, flag)
         return Setting(given, f"--{flag}={given}") if given is not None else self.values.get((key,))
+
+    def certain(self, setting: Setting | None) -> bool:
+        """Whether nothing that could not be read may say otherwise: a flag has the last word."""
+        return not self.problem or (setting is not None and setting.path is None)
 
     def mapping(self, key: str, flag: str) -> dict[str, Setting]:
         """A map of scalars: kubeReserved, systemReserved, cpuManagerPolicyOptions."""
@@ -58,7 +62,8 @@ class KubeletConfig:
 def read(kubelet: Mapping[str, Any]) -> KubeletConfig:
     """What the collector kubelet found. Never raises."""
     values: dict[tuple[str, ...], Setting] = {}
-    problem = ""
+    argv = tuple(str(word) for word in kubelet.get("argv") or ())
+    problem = _unreadable(argv)
     for record in (kubelet.get("config"), *(kubelet.get("config_dropins") or ())):
         if not isinstance(record, Mapping):
             continue
@@ -68,7 +73,18 @@ def read(kubelet: Mapping[str, Any]) -> KubeletConfig:
         except manifest.ManifestError as error:
             trouble = error.problem
         problem = problem or (f"{record.get('path')}: {trouble}" if trouble else "")
-    return KubeletConfig(tuple(str(word) for word in kubelet.get("argv") or ()), values, problem)
+    return KubeletConfig(argv, values, problem)
+
+
+def _unreadable(argv: tuple[str, ...]) -> str:
+    """Why the command line does not tell all."""
+    if not argv:
+        return "its command line is not known"
+    if "kubelet" not in [word.rpartition("/")[2] for word in argv[:2]]:
+        return f"it is part of {argv[0].rpartition('/')[2]}, whose command line is not a kubelet's"
+    if flags.string_flag(argv, "dynamic-config-dir"):
+        return "--dynamic-config-dir may give it another configuration through the API"
+    return ""
 
 
 def _settings(record: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], Setting]]:

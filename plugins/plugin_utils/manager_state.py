@@ -4,7 +4,8 @@
 """PRIVATE to this collection: the kubelet's cpu_manager_state as its bytes say it: policy, sets, checksum. Pure.
 
 Up to 1.17 entries are by container id, from 1.18 on by pod and container. The checksum is FNV-1a of 32 bits over the text
-that the kubelet's printer makes of the record with a checksum of 0; 0 and none are accepted by every kubelet.
+that the kubelet's printer makes of the record with a checksum of 0; 0 and none are accepted by every kubelet. A record with
+fields beyond these (CPUs of pods, since 1.36) is of a format whose checksum and sets are not known here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.devices import fnv32a
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cpuset
 
-RIGHT, WRONG, ABSENT = "right", "wrong", "absent"
+RIGHT, WRONG, ABSENT, UNKNOWN = "right", "wrong", "absent", "unknown"
+FIELDS = frozenset(("policyName", "defaultCpuSet", "entries", "checksum"))
 NONE, STATIC = "none", "static"
 
 
@@ -25,7 +27,7 @@ NONE, STATIC = "none", "static"
 class CpuState:
     """problem: why a kubelet cannot read it, empty where it can. generation: 1 by container, 2 by pod, None where nothing tells.
 
-    entries: {(pod UID, container): CPUs}; of generation 1 the UID is empty and the container its id.
+    entries: {(pod UID, container): CPUs}; of generation 1 the UID is empty and the container its id. more: fields of a newer format.
     """
 
     problem: str = ""
@@ -34,6 +36,7 @@ class CpuState:
     entries: Mapping[tuple[str, str], cpuset.CPUs] = field(default_factory=dict)
     checksum: str = ABSENT
     generation: int | None = None
+    more: tuple[str, ...] = ()
 
     @property
     def assigned(self) -> cpuset.CPUs:
@@ -77,9 +80,15 @@ def _state(record: Mapping[str, Any]) -> CpuState:
     generation = None if not raw else 2 if by_pod[0] else 1
     flat = {(pod, name): str(text) for pod, inner in raw.items() for name, text in inner.items()} if generation == 2 else {
         ("", name): str(text) for name, text in raw.items()}
-    checksum = record.get("checksum") or 0
-    known = RIGHT if checksum in {fnv32a(text.encode("utf-8", "surrogatepass")) for text in _printed(policy, default, raw, generation)} else WRONG
-    return CpuState("", policy, cpuset.parse(default), {key: cpuset.parse(value) for key, value in flat.items()}, known if checksum else ABSENT, generation)
+    more = tuple(sorted(str(name)[:40] for name in set(record) - FIELDS))
+    checksum = UNKNOWN if more else _checked(record.get("checksum") or 0, _printed(policy, default, raw, generation))
+    return CpuState("", policy, cpuset.parse(default), {key: cpuset.parse(value) for key, value in flat.items()}, checksum, generation, more)
+
+
+def _checked(checksum: object, printed: list[str]) -> str:
+    if not checksum:
+        return ABSENT
+    return RIGHT if checksum in {fnv32a(text.encode("utf-8", "surrogatepass")) for text in printed} else WRONG
 
 
 def _string(record: Mapping[str, Any], name: str) -> str:
@@ -90,14 +99,17 @@ def _string(record: Mapping[str, Any], name: str) -> str:
 
 
 def _printed(policy: str, default: str, entries: Mapping[str, Any], generation: int | None) -> list[str]:
-    """What the checksum was made of; without entries the two generations differ in the type of nothing."""
+    """What the checksum may have been made of; without entries the two generations differ in the type of nothing.
+
+    With the gate PodLevelResourceManagers (since 1.36) a kubelet prints its map of pods' CPUs too, and writes it only where there are some.
+    """
     found = []
     if generation != 2:
         inner = _map({name: str(value) for name, value in entries.items()})
         found.append(f"(map[string]string){inner}")
     if generation != 1:
         inner = _map({pod: _map(sets) for pod, sets in entries.items()})
-        found.append(f"(map[string]map[string]string){inner}")
+        found += [f"(map[string]map[string]string){inner}", f"(map[string]map[string]string){inner} PodEntries:(state.PodCPUAssignments)map[]"]
     return [f"(*state.CPUManagerCheckpoint){{PolicyName:(string){policy} DefaultCPUSet:(string){default} Entries:{text} "
             "Checksum:(checksum.Checksum)0}" for text in found]
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -19,6 +20,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.manager_state
 # What a kubelet says last that does not start because of its managers.
 FATAL = ("Failed to start ContainerManager", "failed to run Kubelet", "failed to initialize cpu manager")
 STRICT = "strict-cpu-reservation"
+# With one of these a kubelet picks the CPUs that it reserves by rules of its own.
+SPREADING = ("distribute-cpus-across-numa", "distribute-cpus-across-cores", "prefer-align-cpus-by-uncorecache")
 # Where kubeadm writes every kubelet's configuration; kubespray's kubelets read another file.
 KUBEADM_FILE = "/var/lib/kubelet/config.yaml"
 
@@ -39,16 +42,17 @@ class Pinning:
 
 @dataclass(frozen=True)
 class Reservation:
-    """CPUs kept from containers that have CPUs alone. cpus: which, None where only their number is known, or that not either."""
+    """CPUs kept from containers that have CPUs alone. cpus: which, None where only their number is known, or that not either: then why says why."""
 
     cpus: cpuset.CPUs | None
     number: int | None
     settings: tuple[Setting, ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True)
 class Node:
-    """One node's evidence of pinning, read. policy and memory_policy: None where the configuration could not be read.
+    """One node's evidence of pinning, read. policy and memory_policy: None where what could not be read may say otherwise.
 
     state and file: None where there is no cpu_manager_state, or it could not be read (then trouble says why). last_words: the line with which a kubelet
     that does not run gave its managers up, where the deep tier was asked for.
@@ -73,7 +77,10 @@ class Node:
     @property
     def strict(self) -> bool:
         """Whether the reserved CPUs are kept from everybody's containers."""
-        return self.options.get(STRICT, "").lower() == "true"
+        return self._has(STRICT)
+
+    def _has(self, option: str) -> bool:
+        return self.options.get(option, "").lower() in ("true", "t", "1")
 
     @property
     def online(self) -> cpuset.CPUs | None:
@@ -83,29 +90,31 @@ class Node:
     def reservation(self) -> Reservation:
         """What the kubelet keeps: the list where one is given, else so many CPUs as systemReserved and kubeReserved come to.
 
-        Without a list a kubelet takes whole sockets, then whole cores, then threads, the lowest first.
+        Without a list a kubelet takes whole sockets, then whole cores, then threads, the lowest first; where its release, its options or
+        an uneven machine may make it take others, which ones is not known.
         """
         listed = self.config.setting("reservedSystemCPUs", "reserved-cpus")
         if listed is not None and listed.value.strip():
             found = _parsed(listed.value)
-            return Reservation(found, None if found is None else len(found), (listed,))
+            return Reservation(found, None if found is None else len(found), (listed,), "" if found is not None else f"{listed.text} is no list of CPUs")
         parts = [self.config.mapping(key, flag).get("cpu") for key, flag in (("systemReserved", "system-reserved"), ("kubeReserved", "kube-reserved"))]
         settings = tuple(part for part in parts if part is not None)
         amounts = [kubelet_config.cpus(part.value) for part in settings]
         if any(amount is None for amount in amounts):
-            return Reservation(None, None, settings)
+            return Reservation(None, None, settings, f"{' and '.join(part.text for part in settings)}: no quantity of CPUs")
         number = ceil(sum((amount for amount in amounts if amount is not None), Fraction(0)))
-        return Reservation(self._lowest(number), number, settings)
+        lowest = self._lowest(number)
+        return Reservation(lowest, number, settings, "" if lowest is not None else f"which {number} CPUs this kubelet reserves cannot be told from here")
 
     def _lowest(self, number: int) -> cpuset.CPUs | None:
         rows = (self.seen.get("cpus") or {}).get("topology")
-        if not isinstance(rows, list) or len(rows) < number:
+        if not number:
+            return frozenset()
+        if not isinstance(rows, list) or len(rows) < number or not _even(rows) or any(self._has(option) for option in SPREADING):
             return None
-        first: dict[tuple[Any, Any], int] = {}
-        for cpu, core, socket, dummy in rows:
-            first[socket, core] = min(cpu, first.get((socket, core), cpu))
-        ordered = sorted(((str(socket), first[socket, core], cpu) for cpu, core, socket, dummy in rows), key=lambda row: (len(row[0]), row))
-        return frozenset(cpu for dummy, dummy, cpu in ordered[:number])
+        # Releases differ in whether they fill sockets or NUMA nodes first.
+        orders = [_ordered(rows, places)[:number] for places in ((2,), (2, 3), (3, 2))]
+        return frozenset(orders[0]) if all(set(order) == set(orders[0]) for order in orders) else None
 
     def containers(self) -> list[Mapping[str, Any]]:
         """Containers of pods that run on this node, with the sets that they really have."""
@@ -118,9 +127,9 @@ def extract(document: Mapping[str, Any]) -> Pinning:
     if node is None:
         return Pinning()
     config = control_plane.data(document, "kubelet").get("config")
-    from_kubeadm = isinstance(config, Mapping) and config.get("path") == KUBEADM_FILE and (
+    from_kubeadm = node.policy is not None and isinstance(config, Mapping) and config.get("path") == KUBEADM_FILE and (
         node.policy_setting is None or node.policy_setting.path == KUBEADM_FILE)
-    readable = node.state is not None and not node.state.problem
+    readable = node.state is not None and not node.state.problem and bool(node.state.policy)
     return Pinning(node.policy, node.state.policy if node.state and readable else None,
                    str(node.file.get("path")) if node.file and readable else None, from_kubeadm)
 
@@ -132,14 +141,24 @@ def read(document: Mapping[str, Any]) -> Node | None:
         return None
     config = kubelet_config.read(kubelet)
     setting = config.setting("cpuManagerPolicy", "cpu-manager-policy")
-    policy = None if setting is None and config.problem else (setting.value if setting else "") or NONE
+    policy = ((setting.value if setting else "") or NONE) if config.certain(setting) else None
     seen = control_plane.data(document, "pinning")
     file = seen.get("cpu_state") if isinstance(seen.get("cpu_state"), Mapping) else None
-    trouble = str(file.get("error") or ("it is no text" if file.get("text") is None else "")) if file else ""
-    state = manager_state.cpu_state(file.get("text")) if file and not trouble else None
+    trouble = unread(file) if file else ""
+    state = read_state(file) if file and not trouble else None
     return Node(config, policy, setting, state, file, seen, bool(kubelet.get("process")),
                 flags.parse_version(str(seen.get("kubelet_version") or "").rpartition(" ")[2]), trouble,
                 "" if kubelet.get("process") else _last_words(document))
+
+
+def unread(file: Mapping[str, Any]) -> str:
+    """Why what a state file holds is not known, in one clause; empty where it is."""
+    return str(file.get("error") or ("it is longer than is read" if file.get("truncated") else ""))
+
+
+def read_state(file: Mapping[str, Any]) -> CpuState:
+    """cpu_manager_state; what is no text (a power cut can leave zeros) no kubelet reads either."""
+    return CpuState("it is no text") if file.get("binary") else manager_state.cpu_state(file.get("text"))
 
 
 def _last_words(document: Mapping[str, Any]) -> str:
@@ -150,11 +169,14 @@ def _last_words(document: Mapping[str, Any]) -> str:
 def memory_policy(node: Node) -> tuple[str | None, Setting | None]:
     """The memory manager's policy as the next start reads it."""
     setting = node.config.setting("memoryManagerPolicy", "memory-manager-policy")
-    return (None, None) if setting is None and node.config.problem else ((setting.value if setting else "") or "None", setting)
+    return ((setting.value if setting else "") or "None", setting) if node.config.certain(setting) else (None, None)
 
 
-def memory_state(text: str | None) -> tuple[str, str]:
+def memory_state(file: Mapping[str, Any]) -> tuple[str, str]:
     """(policy, why a kubelet cannot read it) of memory_manager_state."""
+    text = file.get("text")
+    if file.get("binary"):
+        return "", "it is no text"
     if text is None or not text.strip():
         return "", "it is empty"
     try:
@@ -162,6 +184,24 @@ def memory_state(text: str | None) -> tuple[str, str]:
     except (ValueError, KeyError, TypeError, RecursionError):
         return "", "it is not what a kubelet writes"
     return (policy, "") if isinstance(policy, str) else ("", "it is not what a kubelet writes")
+
+
+def _even(rows: Iterable[tuple[Any, ...]]) -> bool:
+    """Whether all cores, sockets and NUMA nodes have as many CPUs as each other: a kubelet takes from smaller ones first."""
+    kinds = (lambda row: (row[2], row[1]), lambda row: row[2], lambda row: row[3])
+    return all(len(set(Counter(kind(row) for row in rows).values())) == 1 for kind in kinds)
+
+
+def _ordered(rows: Iterable[tuple[Any, ...]], places: tuple[int, ...]) -> list[int]:
+    """CPUs by these columns (socket 2, NUMA node 3), then by core, named by its lowest CPU, then by number."""
+    first: dict[tuple[Any, Any], int] = {}
+    for cpu, core, socket, dummy in rows:
+        first[socket, core] = min(cpu, first.get((socket, core), cpu))
+
+    def key(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (*(-1 if row[place] is None else row[place] for place in places), first[row[2], row[1]], row[0])
+
+    return [row[0] for row in sorted(rows, key=key)]
 
 
 def _parsed(value: object) -> cpuset.CPUs | None:

@@ -21,7 +21,8 @@ FAULTS = (
         applies="nodes with a kubelet",
         explanation="cpu_manager_state was written under another cpuManagerPolicy than the one that the kubelet's command line and files name "
                     "now (\"configured policy ... differs from state checkpoint policy ...\"). " + _EXITS + "The configuration is read as "
-                    "the kubelet's next start reads it: a kubelet that still runs was started before the change.",
+                    "the kubelet's next start reads it: a kubelet that still runs was started before the change. Unknown where that cannot be read: a file "
+                    "that nobody may read, --dynamic-config-dir, a kubelet inside another program (k3s, MicroK8s).",
         remedy=_RESET,
         risk=3,
         needs=_NEEDS,
@@ -35,7 +36,7 @@ FAULTS = (
         applies="nodes with a kubelet",
         explanation="cpu_manager_state is well formed, but its checksum is that of other content: somebody edited it, or a write was lost "
                     "(\"checkpoint is corrupted\"). " + _EXITS + "The checksum is computed as kubelets up to 1.17 and since 1.18 do; one of 0, or none, "
-                    "is accepted by every kubelet.",
+                    "is accepted by every kubelet. Not judged where the state holds CPUs of whole pods (podEntries, since 1.36) or another newer field.",
         remedy=_RESET,
         risk=3,
         needs=_NEEDS,
@@ -47,7 +48,7 @@ FAULTS = (
         title="CPU manager state is empty or unreadable",
         severity="critical",
         applies="nodes with a kubelet",
-        explanation="cpu_manager_state is empty, cut, no JSON, or its sets are none: after a full disk or a power cut. " + _EXITS,
+        explanation="cpu_manager_state is empty, cut, full of zeros, no JSON, or its sets are none: after a full disk or a power cut. " + _EXITS,
         remedy=_RESET,
         risk=3,
         needs=_NEEDS,
@@ -61,6 +62,7 @@ FAULTS = (
         applies="nodes with the static policy",
         explanation="The CPUs that reservedSystemCPUs names, or that systemReserved and kubeReserved come to, were given to a container while others were "
                     "reserved (\"not all reserved cpus ... are present in defaultCpuSet\"); with strict-cpu-reservation they must not be in the shared set. "
+                    "Unknown where no list names them and it cannot be told which ones this kubelet takes: options that spread, an uneven machine. "
                     + _EXITS,
         remedy=_RESET,
         risk=3,
@@ -147,7 +149,7 @@ FAULTS = (
         remedy=_RESET,
         risk=3,
         needs=_NEEDS,
-        node=pinning_state.per_node(pinning_state.memory, pinning_state.told_memory),
+        node=pinning_state.per_node(pinning_state.memory),
         references=("https://kubernetes.io/docs/tasks/administer-cluster/memory-manager/",),
     ),
     Fault(

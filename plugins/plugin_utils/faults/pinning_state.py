@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cpuset, manager_state, pinning
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.manager_state import NONE, STATIC
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.manager_state import STATIC, CpuState
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Node
 
@@ -22,8 +22,16 @@ WILL_NOT = "its kubelet runs, and will not start again"
 PerNode = Callable[[Host, Node], Iterator[Hit]]
 
 
-def per_node(look: PerNode, applies: Callable[[Node], bool | None] | None = None) -> Callable[[Host, Mapping[str, Any]], Iterator[Outcome]]:
-    """A predicate over one node. applies: whether its policy leaves room for this fault, None where that is not known."""
+class Unjudged(Exception):
+    """A predicate lacks what it judges by: the verdict is unknown. collector: the one whose evidence is short of it."""
+
+    def __init__(self, reason: str, collector: str = "pinning") -> None:
+        super().__init__(reason)
+        self.collector = collector
+
+
+def per_node(look: PerNode, applies: Callable[[Node], bool] | None = None) -> Callable[[Host, Mapping[str, Any]], Iterator[Outcome]]:
+    """A predicate over one node. applies: whether its policy leaves room for this fault. Both may raise Unjudged."""
     def judge(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         missing = host.missing("kubelet") + host.missing("pinning")
         if host.status == "ok" and host.statuses.get("kubelet") == "absent":
@@ -33,12 +41,11 @@ def per_node(look: PerNode, applies: Callable[[Node], bool | None] | None = None
         if node is None:
             yield Outcome(missing=missing or (Missing(host.host, "kubelet", "absent"),), host=host.host)
             return
-        fits = True if applies is None else applies(node)
-        hits = tuple(look(host, node)) if fits else ()
-        unread = fits is None or (bool(node.trouble) and not hits)
-        note = node.config.problem or (f"{path(node)}: {node.trouble}" if node.trouble else "")
-        yield Outcome(hits, (Missing(host.host, "pinning" if node.trouble else "kubelet", "error"),) if unread else (), fits is not False,
-                      host=host.host, note=note if unread else "")
+        try:
+            fits = applies is None or applies(node)
+            yield Outcome(tuple(look(host, node)) if fits else (), (), fits, host=host.host)
+        except Unjudged as error:
+            yield Outcome((), (Missing(host.host, error.collector, "error"),), host=host.host, note=str(error))
 
     return judge
 
@@ -53,27 +60,45 @@ def consequence(node: Node) -> str:
     return WILL_NOT if node.running else STARTS_NOT
 
 
-def told(node: Node) -> bool | None:
-    """Whether the kubelet's policy is known at all."""
-    return None if node.policy is None else True
-
-
-def told_static(node: Node) -> bool | None:
-    """Whether it is told to pin."""
-    return None if node.policy is None else node.policy == STATIC
-
-
-def told_memory(node: Node) -> bool | None:
-    """Whether the memory manager's policy is known."""
-    return None if pinning.memory_policy(node)[0] is None else True
-
-
-def pins(node: Node) -> bool | None:
-    """Whether configuration and state agree on the policy static: only then the sets are looked at, and only where they are the kubelet's."""
+def told(node: Node) -> bool:
+    """Whether the kubelet's policy is known at all: always, or Unjudged."""
     if node.policy is None:
-        return None
-    state = node.state
-    return node.policy == STATIC and state is not None and not state.problem and state.policy == STATIC and state.checksum != manager_state.WRONG
+        raise Unjudged(node.config.problem, "kubelet")
+    return True
+
+
+def told_static(node: Node) -> bool:
+    """Whether it is told to pin."""
+    return told(node) and node.policy == STATIC
+
+
+def pins(node: Node) -> bool:
+    """Whether configuration and state agree on the policy static: only then the sets are looked at, and only where they are the kubelet's."""
+    if not told_static(node):
+        return False
+    state = known_state(node)
+    if state is None or state.problem or state.policy != STATIC:
+        return False
+    if state.more:
+        raise Unjudged(_newer(node, state))
+    return state.checksum != manager_state.WRONG
+
+
+def known_state(node: Node) -> CpuState | None:
+    """cpu_manager_state, None where there is none; Unjudged where it could not be read."""
+    if node.trouble:
+        raise Unjudged(f"{path(node)}: {node.trouble}")
+    return node.state
+
+
+def _newer(node: Node, state: CpuState) -> str:
+    return f"{path(node)} is of a newer format ({', '.join(state.more[:5])}), which is not judged"
+
+
+def _sure(node: Node) -> None:
+    """Reservation and options are all read, or Unjudged."""
+    if node.config.problem:
+        raise Unjudged(node.config.problem, "kubelet")
 
 
 def _hit(host: Host, node: Node, summary: str, proofs: Iterable[Proof], remedy: str = RESET, severity: str | None = None) -> Hit:
@@ -96,37 +121,46 @@ def _said(node: Node) -> str:
 
 def differs(host: Host, node: Node) -> Iterator[Hit]:
     """KM301: a kubelet that starts finds the state of another policy."""
-    state = node.state
-    if state is None or state.problem or node.policy in (None, state.policy) or state.policy not in (NONE, STATIC):
+    state = known_state(node)
+    if state is None or state.problem or node.policy == state.policy:
         return
+    if state.more and not state.policy:
+        raise Unjudged(_newer(node, state))
     told = node.policy_setting.proof(host.host) if node.policy_setting else Proof("file", host.host, text="no cpuManagerPolicy is set: the default is none")
-    yield _hit(host, node, f"the kubelet of {host.node or host.host} is configured for the CPU manager policy {node.policy}, its state is of {state.policy}: "
-                           f"{consequence(node)}", [told, _file(host, node, _said(node))])
+    yield _hit(host, node, f"the kubelet of {host.node or host.host} is configured for the CPU manager policy {node.policy}, its state is of "
+                           f"{state.policy or 'none that it names'}: {consequence(node)}", [told, _file(host, node, _said(node))])
 
 
 def corrupt(host: Host, node: Node) -> Iterator[Hit]:
     """KM302: it reads well, and is not what the checksum was made of."""
-    if node.state and not node.state.problem and node.state.checksum == manager_state.WRONG:
+    state = known_state(node)
+    if state and not state.problem and state.more:
+        raise Unjudged(_newer(node, state))
+    if state and not state.problem and state.checksum == manager_state.WRONG:
         yield _hit(host, node, f"cpu_manager_state of {host.node or host.host} does not have the checksum that it names: {consequence(node)}",
                    [_file(host, node, _said(node))])
 
 
 def unreadable(host: Host, node: Node) -> Iterator[Hit]:
     """KM303: empty, cut, or of another shape."""
-    if node.state and node.state.problem:
+    state = known_state(node)
+    if state and state.problem:
         size = (node.file or {}).get("size")
-        yield _hit(host, node, f"cpu_manager_state of {host.node or host.host} cannot be read by a kubelet, {node.state.problem}: {consequence(node)}",
-                   [_file(host, node, f"{size} bytes; {node.state.problem}")])
+        yield _hit(host, node, f"cpu_manager_state of {host.node or host.host} cannot be read by a kubelet, {state.problem}: {consequence(node)}",
+                   [_file(host, node, f"{size} bytes; {state.problem}")])
 
 
 def reserved(host: Host, node: Node) -> Iterator[Hit]:
     """KM304: what is reserved now was given to a container, or (strict) is still in the shared set."""
-    kept = node.reservation()
-    if node.state is None or not kept.cpus:
+    _sure(node)
+    kept, state, online = node.reservation(), node.state, node.online
+    if state is None or kept.number == 0:
         return
-    state = node.state
+    if kept.cpus is None:
+        if not node.strict and online is not None and online <= state.default:
+            return  # whichever they are
+        raise Unjudged(kept.why, "kubelet")
     wrong = kept.cpus & state.default if node.strict else kept.cpus - state.default
-    online = node.online
     if not wrong or (online is not None and not kept.cpus <= online):
         return
     holders = [f"{container} of pod {pod} has {cpuset.text(cpus)}" for (pod, container), cpus in sorted(state.entries.items()) if cpus & wrong]
@@ -137,9 +171,14 @@ def reserved(host: Host, node: Node) -> Iterator[Hit]:
 
 def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
     """KM305: CPUs came or went since the state was written; or CPUs are reserved that the machine does not have."""
+    _sure(node)
     online, kept = node.online, node.reservation()
-    if node.state is None or online is None:
+    if node.state is None:
         return
+    if online is None:
+        raise Unjudged("which CPUs are online could not be read")
+    if node.strict and kept.cpus is None:
+        raise Unjudged(kept.why, "kubelet")
     known = node.state.default | node.state.assigned | (kept.cpus or frozenset() if node.strict else frozenset())
     proofs = [Proof("file", host.host, path="/sys/devices/system/cpu/online", text=cpuset.text(online)), _file(host, node, _said(node))]
     if kept.cpus and not kept.cpus <= online:
@@ -189,7 +228,10 @@ def orphans(host: Host, node: Node) -> Iterator[Hit]:
 
 def unreserved(host: Host, node: Node) -> Iterator[Hit]:
     """KM309: the static policy needs CPUs that are kept from containers."""
+    _sure(node)
     kept = node.reservation()
+    if kept.number is None:
+        raise Unjudged(kept.why, "kubelet")
     if kept.number == 0:
         told = node.policy_setting.proof(host.host) if node.policy_setting else Proof("file", host.host, text="cpuManagerPolicy: static")
         yield _hit(host, node, f"the kubelet of {host.node or host.host} is told the static policy and reserves no CPU: {consequence(node)}",
@@ -200,15 +242,20 @@ def unreserved(host: Host, node: Node) -> Iterator[Hit]:
 def memory(host: Host, node: Node) -> Iterator[Hit]:
     """KM310: the memory manager's file, likewise."""
     file = node.seen.get("memory_state")
-    if not isinstance(file, Mapping) or file.get("error") or file.get("binary"):
+    if not isinstance(file, Mapping):
         return
-    policy, problem = pinning.memory_state(file.get("text"))
-    wanted, setting = pinning.memory_policy(node)
+    if pinning.unread(file):
+        raise Unjudged(f"{file.get('path')}: {pinning.unread(file)}")
+    policy, problem = pinning.memory_state(file)
     name = host.node or host.host
-    proofs = [setting.proof(host.host)] if setting else []
     if problem:
         yield _hit(host, node, f"memory_manager_state of {name} cannot be read by a kubelet, {problem}: {consequence(node)}",
                    [Proof("file", host.host, path=file.get("path"), text=f"{file.get('size')} bytes; {problem}")])
-    elif wanted is not None and policy != wanted:
+        return
+    wanted, setting = pinning.memory_policy(node)
+    if wanted is None:
+        raise Unjudged(node.config.problem, "kubelet")
+    if policy != wanted:
+        proofs = [setting.proof(host.host)] if setting else []
         yield _hit(host, node, f"the kubelet of {name} is configured for the memory manager policy {wanted}, its state is of {policy}: {consequence(node)}",
                    [*proofs, Proof("file", host.host, path=file.get("path"), text=f"policyName {policy}")])

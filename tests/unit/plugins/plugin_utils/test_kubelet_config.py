@@ -47,7 +47,25 @@ def test_maps_are_merged_by_files_and_replaced_by_a_flag():
     ({"config": record("/c.yaml", MAIN), "config_dropins": [record("/d.conf", None, binary=True)]}, "/d.conf: it is no text"),
 ])
 def test_what_cannot_be_read_is_named(files, problem):
-    assert kubelet_config.read({"argv": [], **files}).problem.startswith(problem)
+    assert kubelet_config.read({"argv": ["/usr/bin/kubelet"], **files}).problem.startswith(problem)
+
+
+@pytest.mark.parametrize(("argv", "problem"), [
+    ([], "its command line is not known"), (["/usr/local/bin/k3s", "server"], "it is part of k3s, whose command line is not a kubelet's"),
+    (["/snap/microk8s/7/kubelite", "--kubelet-args-file=/a"], "it is part of kubelite"), (["kubelet", "--dynamic-config-dir=/d"], "--dynamic-config-dir may"),
+    (["kubelet", "--dynamic-config-dir="], ""), (["/hyperkube", "kubelet"], ""),
+])
+def test_a_command_line_that_does_not_tell_all(argv, problem):
+    found = kubelet_config.read({"argv": argv})
+    assert found.problem.startswith(problem) and bool(found.problem) is bool(problem) and found.certain(None) is not bool(problem)
+
+
+def test_what_is_unread_may_overrule_a_file_and_no_flag():
+    name = ("cpuManagerPolicy", "cpu-manager-policy")
+    found = kubelet_config.read({**kubelet(), "config_dropins": [record("/d.conf", None, error="denied")]})
+    assert found.setting(*name).value == "none" and not found.certain(found.setting(*name))
+    found = kubelet_config.read({**kubelet("--cpu-manager-policy=static"), "config_dropins": [record("/d.conf", None, error="denied")]})
+    assert found.certain(found.setting(*name))
 
 
 @pytest.mark.parametrize(("text", "cpus"), [

@@ -67,6 +67,23 @@ def test_what_no_kubelet_can_read(text, word):
     assert word in cpu_state(text).problem
 
 
+# Written by a kubelet of 1.36.3 with the gate PodLevelResourceManagers.
+LEVELLED = '{"policyName":"static","defaultCpuSet":"0","entries":{"308cc738-7eb8-4499-9a59-e5d6c607fb9c":{"work":"1"}},"checksum":3409385981}'
+
+
+@pytest.mark.parametrize("text", [LEVELLED, '{"policyName":"static","defaultCpuSet":"0-1","checksum":653018852}'])
+def test_a_kubelet_that_could_pin_pods_has_another_checksum(text):
+    assert cpu_state(text).checksum == manager_state.RIGHT
+    assert cpu_state(text.replace('"0', '"1', 1)).checksum == manager_state.WRONG
+
+
+@pytest.mark.parametrize("more", ["podEntries", "data", "dataChecksum"])
+def test_a_newer_format_is_not_judged(more):
+    state = cpu_state(json.dumps({**json.loads(LEVELLED), more: {}}))
+    assert (state.problem, state.policy, state.checksum, state.more) == ("", "static", manager_state.UNKNOWN, (more,))
+
+
+CHECKSUMS = (manager_state.RIGHT, manager_state.WRONG, manager_state.ABSENT, manager_state.UNKNOWN)
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
     st.sampled_from(["policyName", "defaultCpuSet", "entries", "checksum", "x"]), inner, max_size=4), max_leaves=12)
 
@@ -74,4 +91,4 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st
 @given(JSON)
 def test_any_document_is_answered(document):
     state = cpu_state(json.dumps(document))
-    assert isinstance(state.problem, str) and len(state.problem) < 300 and state.checksum in (manager_state.RIGHT, manager_state.WRONG, manager_state.ABSENT)
+    assert isinstance(state.problem, str) and len(state.problem) < 300 and state.checksum in CHECKSUMS

@@ -129,6 +129,16 @@ def test_the_memory_manager(text, wanted, present):
     assert node.present() == present
 
 
+def test_a_memory_state_of_zeros_is_no_state_and_an_unread_one_is_unknown():
+    node = Node(config="a: [")
+    node.seen["memory_state"] = record("memory_manager_state", None, binary=True)
+    assert node.present() == ["KM310"]
+    node.seen["memory_state"] = record("memory_manager_state", None, error="denied")
+    assert node.verdicts()["KM310"] == "unknown"
+    node.seen["memory_state"] = record("memory_manager_state", '{"policyName":"None"}')
+    assert node.verdicts()["KM310"] == "unknown"  # nobody knows what it is told
+
+
 @pytest.mark.parametrize(("containers", "present"), [
     ([container(POD, "app", "1"), container(POD, None, "0-3"), container(OTHER, "side", "0,2-3")], []),
     ([container(POD, "app", "0-3")], ["KM308"]),
@@ -189,10 +199,78 @@ def test_a_configuration_that_cannot_be_read_leaves_the_policy_unknown():
     assert node.present() == ["KM303"]
 
 
-def test_a_state_that_cannot_be_read_is_unknown():
+@pytest.mark.parametrize("lost", [{"error": "denied"}, {"truncated": True}])
+def test_a_state_that_cannot_be_read_is_unknown(lost):
     node = Node(state())
-    node.seen["cpu_state"].update(text=None, error="denied")
-    assert {node.verdicts()[code] for code in ("KM301", "KM302", "KM303")} == {"unknown"}
+    node.seen["cpu_state"].update(text=None, **lost)
+    assert {node.verdicts()[code] for code in ("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM308")} == {"unknown"}
+
+
+def test_a_state_of_zeros_is_no_state():
+    node = Node(state())
+    node.seen["cpu_state"].update(text=None, binary=True)
+    assert node.present() == ["KM303"] and "it is no text" in node.findings()[0].summary
+
+
+@pytest.mark.parametrize("text", ["{}", '{"policyName":"dynamic","defaultCpuSet":""}'])
+def test_a_state_that_names_another_policy_or_none(text):
+    assert Node(text, config="{}\n").present() == ["KM301"]
+
+
+def test_a_newer_format_is_unknown_where_it_would_count():
+    more = json.dumps({**json.loads(state(default="0-1", entries={POD: {"app": "2"}})), "podEntries": {OTHER: {"cpuSet": "3"}}})
+    found = Node(more).verdicts()
+    assert {found[code] for code in ("KM302", "KM304", "KM305", "KM306", "KM307", "KM308")} == {"unknown"} and found["KM301"] == "clear"
+    assert Node(more, config="cpuManagerPolicy: none\n").present() == ["KM301"]
+    assert Node('{"data":"{}","dataChecksum":1}').verdicts()["KM301"] == "unknown"
+
+
+@pytest.mark.parametrize("argv", [[], ["/usr/local/bin/k3s", "server"], ["/snap/microk8s/7/kubelite"]])
+def test_a_kubelet_whose_command_line_is_not_seen_is_told_nothing_that_is_known(argv):
+    node = Node(state())
+    node.kubelet.update(argv=argv, config=None)
+    found = node.verdicts()
+    assert {found[code] for code in ("KM301", "KM304", "KM305", "KM309")} == {"unknown"} and "present" not in found.values()
+
+
+def test_a_drop_in_that_cannot_be_read_may_overrule_the_file():
+    node = Node(NONE_STATE, config="cpuManagerPolicy: none\nmemoryManagerPolicy: None\n")
+    node.seen["memory_state"] = record("memory_manager_state", '{"policyName":"None"}')
+    node.kubelet["config_dropins"] = [{"path": "/d.conf", "text": None, "masked": [], "error": "denied"}]
+    assert {node.verdicts()[code] for code in ("KM301", "KM310")} == {"unknown"}
+    node.kubelet["argv"] = ["kubelet", "--cpu-manager-policy=none", "--memory-manager-policy=None"]
+    assert {node.verdicts()[code] for code in ("KM301", "KM310")} == {"clear"}
+    # The reservation may stand in it too.
+    node.seen["cpu_state"] = record("cpu_manager_state", state())
+    node.kubelet["argv"] = ["kubelet", "--cpu-manager-policy=static"]
+    assert {node.verdicts()[code] for code in ("KM304", "KM305", "KM309")} == {"unknown"} and node.verdicts()["KM306"] == "clear"
+
+
+AMOUNT = "cpuManagerPolicy: static\nkubeReserved: {cpu: '2'}\n"
+UNEVEN = [[0, 0, 0, 0], [1, 1, 0, 0], [2, 1, 0, 0]]
+# Two sockets with a NUMA node each that are numbered the other way round.
+CROSSED = [[0, 0, 0, 1], [1, 1, 0, 1], [2, 0, 1, 0], [3, 1, 1, 0]]
+
+
+@pytest.mark.parametrize(("config", "topology"), [
+    *((AMOUNT + f"cpuManagerPolicyOptions: {{{option}: 'true'}}\n", None) for option in (
+        "distribute-cpus-across-numa", "distribute-cpus-across-cores", "prefer-align-cpus-by-uncorecache")),
+    (AMOUNT, UNEVEN), (AMOUNT, CROSSED), (AMOUNT.replace("'2'", "two"), None),
+])
+def test_which_cpus_are_reserved_is_not_guessed(config, topology):
+    node = Node(state(default="0,2", entries={POD: {"app": "1,3"}}), config)
+    node.seen["cpus"]["topology"] = topology or node.seen["cpus"]["topology"]
+    assert node.verdicts()["KM304"] == "unknown"
+    # All are in the shared set, so these are.
+    node = Node(state(default="0-3"), config)
+    assert node.verdicts()["KM304"] == "clear"
+    node.kubelet["config"]["text"] = AMOUNT + "cpuManagerPolicyOptions: {strict-cpu-reservation: 'true', distribute-cpus-across-numa: 'true'}\n"
+    assert {node.verdicts()[code] for code in ("KM304", "KM305")} == {"unknown"}
+
+
+def test_a_reservation_that_is_no_quantity_and_a_machine_that_is_not_seen():
+    assert Node(state(default="0-3"), AMOUNT.replace("'2'", "two")).verdicts()["KM309"] == "unknown"
+    assert Node(state(default="0-3"), online=None).verdicts()["KM305"] == "unknown"
 
 
 def test_a_machine_without_a_kubelet_has_none_of_it():

@@ -205,4 +205,7 @@ def test_evidence_that_the_comparison_needs(nodes):
     assert not kubeadm(world) and verdict(world, "KM312") == "unknown"
     world.silence("m1")
     assert not kubeadm(world) and verdict(world, "KM312") == "unknown"
-    assert kubeadm(nodes(w1=("none", "none"))) and verdict(world, "KM312") == "present"
+    world = nodes(w1=("none", "none"))
+    assert kubeadm(world) and verdict(world, "KM312") == "present"
+    world.data("w1", "kubelet")["config_dropins"] = [{"path": "/etc/kubernetes/kubelet.conf.d/50.conf", "text": None, "error": "denied"}]
+    assert not kubeadm(world) and verdict(world, "KM312") == "unknown"
