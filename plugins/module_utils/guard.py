@@ -40,7 +40,7 @@ def check(step, params):
     """All guards of a step that writes or restarts, or Refused."""
     expect, host = step.get("expect") or {}, step.get("host") or "this host"
     component = expect.get("component")
-    if component not in component_http.PORTS:
+    if component not in component_http.PORTS and component != component_http.API_SERVER:
         raise Refused("%s of %s is not edited or restarted by a step of this kind; do it by hand" % (component, host))
     evidence = _kubelet(host)
     notes = _runtime(evidence, expect.get("image"), component, host)
@@ -48,9 +48,12 @@ def check(step, params):
     _only_manifest(step, evidence.get("static_pod_path"), component, host)
     everyone = instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"]
     answering(step.get("guard"), everyone, host)
+    may_ask = usable(params, everyone)
+    if component == component_http.API_SERVER:
+        another(step.get("guard"), everyone, may_ask, host)
     if expect.get("restart") and former:
         _pending(step, former, host)
-    return Scene(former, usable(params, everyone), notes)
+    return Scene(former, may_ask, notes)
 
 
 def resume(step, params):
@@ -173,11 +176,26 @@ def answering(guard, everyone, host):
                   % (host, "; ".join(silent) or "none is known and none runs here"))
 
 
+def another(guard, everyone, credentials, host):
+    """An API server of another node is well, its etcd with it: this one may go away for a while. Or Refused."""
+    mine, told = own_servers(everyone), []
+    for one in [name for name in (guard or {}).get("api_servers") or [] if name not in mine]:
+        address, dummy, port = one.rpartition(":")
+        if not port.isdigit():
+            continue
+        said = prove.healthz(web.reachable(address), int(port), credentials, API_SECONDS)
+        if said["status"] == 200:
+            return
+        told.append("%s: %s" % (one, said["error"] or "HTTP %s" % said["status"]))
+    raise Refused("no API server but the one of %s is well (%s), and it is restarted only while another one serves: mend that first"
+                  % (host, "; ".join(told) or "none is known"))
+
+
 def own_servers(everyone):
     """["address:port"] of the API servers of this node."""
     found = []
     for one in everyone:
-        if one["component"] == "kube-apiserver" and one["host_network"]:
+        if one["component"] == component_http.API_SERVER and one["host_network"]:
             address = procfs.flag(one["argv"], "advertise-address") or web.reachable(procfs.flag(one["argv"], "bind-address"))
             found.append("%s:%s" % (web.bracketed(address), procfs.flag(one["argv"], "secure-port") or "6443"))
     return found

@@ -109,7 +109,7 @@ class Levels:
     def _local(self, component, one, method, body):
         """(HTTP code, text) of the process at its own port, with the first certificate that it takes."""
         code, told = None, "it serves on no port"
-        for address, port, secure in doors(component, one.argv):
+        for address, port, secure in component_http.doors(component, one.argv):
             for certificate, key in (self._certificates() if secure else [(None, None)]):
                 try:
                     connection = web.Connection(address, port, EACH, tls.context(certificate, key) if secure else None)
@@ -180,16 +180,6 @@ def without(argv):
             found.append(word)
         skip = value
     return found
-
-
-def doors(component, argv):
-    """Where it answers: [(address, port, TLS)]."""
-    if component != "kube-apiserver":
-        return component_http.doors(component, argv)
-    port = procfs.flag(argv, "secure-port") or "6443"
-    addresses = [web.reachable(procfs.flag(argv, "bind-address"))]
-    addresses += [one for one in (procfs.flag(argv, "advertise-address"), "127.0.0.1") if one and one not in addresses]
-    return [(address, int(port), True) for address in addresses if port.isdigit()]
 
 
 def _why_not(component):

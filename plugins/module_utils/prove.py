@@ -79,7 +79,7 @@ def ask(component, instance, credentials, seconds=ASK):
             "error": "it serves on no port"}
     secure = False
     for address, port, secure in component_http.doors(component, instance.argv):
-        answer = web.get(address, port, "/healthz?verbose", seconds, tls.context() if secure else None)
+        answer = healthz(address, port, credentials if component == component_http.API_SERVER else (), seconds, secure)
         told.update(address=address, port=port, healthz=answer["status"], error=answer["error"])
         if answer["error"] is None:
             if answer["status"] in (200, 500):
@@ -103,6 +103,19 @@ def ask(component, instance, credentials, seconds=ASK):
         if answer["status"] not in (401, 403):
             break
     return told
+
+
+def healthz(address, port, credentials, seconds=ASK, secure=True):
+    """{status, body, error} of /healthz?verbose: as nobody, and where an API server lets nobody ask, by these credentials."""
+    found = web.get(address, port, "/healthz?verbose", seconds, tls.context() if secure else None)
+    for dummy, certificate, key in credentials if secure else ():
+        if found["status"] not in (401, 403):
+            break
+        try:
+            found = web.get(address, port, "/healthz?verbose", seconds, tls.context(certificate, key))
+        except web.HttpError as error:  # a certificate that cannot be used
+            found = dict(found, error=str(error))
+    return found
 
 
 class Want:

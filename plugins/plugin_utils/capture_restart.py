@@ -18,8 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import C
 
 CODE = "capture"
 ALLOWED = "capture_restart"
-# A restart of an API server takes watches and leases with it, and may be the only one.
-WAYS = ("kubelet", "kube-scheduler", "kube-controller-manager")
+SERVER = "kube-apiserver"
 # Upstream 1.18.0 to 1.18.7 can lose a node (KM201): a restart is the cure, and would destroy the proof. Vendors' builds count as theirs.
 FORGETS = re.compile(r"v?1\.18\.([0-7]([^0-9].*)?|\d+[^0-9].*)\Z")
 
@@ -55,8 +54,6 @@ def add(targets: Iterable[tuple[Target, str]], documents: Iterable[Mapping[str, 
 
 def _step(target: Target, document: Mapping[str, Any], of: clusters.Cluster, allow: frozenset[str], run_id: str) -> tuple[str, dict[str, Any] | None]:
     """(why not, None), or ("", what apply_step does on the node)."""
-    if target.component not in WAYS:
-        return "only a restart would raise it, which this version does not do for a " + target.component, None
     if ALLOWED not in allow:
         return "only a restart raises it, which is no means of looking: consent with -e kubemend_allow=capture_restart", None
     made = _kubelet(target, document, of, allow, run_id) if target.component == "kubelet" else _static(target, document, of, allow)
@@ -78,8 +75,21 @@ def _static(target: Target, document: Mapping[str, Any], of: clusters.Cluster, a
     """By the manifest; or why not."""
     if target.component == "kube-scheduler" and FORGETS.match(str(of.version or "")):
         return f"a scheduler of {of.version} can lose a node (KM201): a restart would cure that and destroy the proof"
+    lonely = _lonely(target, of) if target.component == SERVER else ""
+    if lonely:
+        return lonely
     plane = control_plane.extract(document)
     uses = sorted((use for use in plane.files if use.component == target.component), key=lambda use: not use.usual) if plane else []
     if not uses:
         return "it runs from no manifest of the static pod folder: raise it where it is defined"
     return remedies.set_flag(_scene(target, document, of, allow, uses[0].path), uses[0].path, "v", str(target.level))
+
+
+def _lonely(target: Target, of: clusters.Cluster) -> str:
+    """Why this API server may not go away for a while: no other one, or less than the whole control plane beside it. Empty where it may."""
+    others = [host.host for host in of.members if host.host != target.on and host.control_plane and host.control_plane.of(SERVER)]
+    if not others:
+        return "it is the only API server that is known, and the only one of a cluster is never restarted for a log"
+    gone = [one for one in clusters.lost(of) if not one.startswith(f"{SERVER} of {target.on} ")]
+    gone += [f"{stranger.name} is not audited" for stranger in of.strangers]
+    return f"an API server is restarted for a log only while the rest of the control plane is whole: {', '.join(gone)}" if gone else ""

@@ -10,7 +10,7 @@ import pytest
 from tests.lab import bringup, interrupt, jobs, playbook
 from tests.lab.kubeletlevel import argv, deaf, momentary, v_flags
 from tests.lab.repairing import OLD, codes
-from tests.lab.staticpod import MANAGER, manifest, processes
+from tests.lab.staticpod import API_SERVER, MANAGER, manifest, processes
 from tests.lab.test_capture import FULL, WAITING, levels, raised
 
 MANAGERS = ("-e", f"kubemend_capture_components={MANAGER}", "--limit", "m2")
@@ -159,3 +159,33 @@ def test_a_node_that_is_started_again_has_its_own_level(cluster, deaf_worker, tm
     cluster.wait(lambda: not any(raised(cluster, one) for one in cluster.of_role("master")), 120, "the masters to put back theirs")
     cluster.wait_healthy()
     assert left_over(cluster) == []
+
+
+@pytest.fixture
+def server_without_endpoint(cluster):
+    """m2's API server as hardening guides have it: without profiling, and so without /debug/flags/v. Its manifest."""
+    text = cluster.read("m2", manifest(API_SERVER)).decode()
+    former = processes(cluster, "m2", API_SERVER)
+    cluster.write("m2", manifest(API_SERVER), text.replace("    - --advertise-address", "    - --profiling=false\n    - --advertise-address", 1))
+    cluster.wait(lambda: processes(cluster, "m2", API_SERVER) not in ([], former), 180, "the API server to run without profiling")
+    cluster.wait_healthy()
+    yield cluster.read("m2", manifest(API_SERVER))
+    cluster.write("m2", manifest(API_SERVER), text)
+    cluster.wait(lambda: [words for _pid, words in processes(cluster, "m2", API_SERVER) if "--profiling=false" not in words], 180, "the API server as it was")
+    cluster.wait_healthy()
+
+
+def test_an_api_server_is_raised_beside_two_that_are_well(cluster, server_without_endpoint, tmp_path):
+    before, only = server_without_endpoint, ("-e", f"kubemend_capture_components={API_SERVER}", "--limit", "m2")
+    done = playbook.run("capture_logs", cluster.inventory, *only, report=str(tmp_path / "refused"))
+    assert done.returncode == 2 and "-e kubemend_allow=capture_restart" in done.stdout, done.stdout[-3000:]
+    # --limit leaves the other masters out, and with them the evidence that they are whole.
+    done = playbook.run("capture_logs", cluster.inventory, *only, *CONSENT, report=str(tmp_path / "limited"))
+    assert done.returncode == 2 and "the rest of the control plane is whole" in done.stdout or "only API server" in done.stdout, done.stdout[-3000:]
+    everywhere = ("-e", f"kubemend_capture_components={API_SERVER}")
+    with interrupt.Controller(cluster, tmp_path / "capture", *everywhere, *CONSENT, "-e", "kubemend_capture_seconds=5", name="capture_logs") as controller:
+        cluster.wait(lambda: WAITING in controller.output, 400, "the restart")
+        assert [word for _pid, words in processes(cluster, "m2", API_SERVER) for word in words if word.startswith("--v=")] == ["--v=4"]
+        code, report = controller.wait(600)
+    assert (code, levels(report)[("m2", API_SERVER)]) == (0, (True, True)), controller.output[-4000:]
+    assert cluster.read("m2", manifest(API_SERVER)) == before and interrupt.left_over(cluster) == []

@@ -14,6 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec 
 
 # secure port; insecure port and its flags, gone since 1.24
 PORTS = {"kube-scheduler": (10259, 10251), "kube-controller-manager": (10257, 10252)}
+API_SERVER = "kube-apiserver"
 CHECK = "leaderElection"
 METRICS = (b"leader_election_master_status{", b"kubernetes_build_info{")
 YOUNG, PATIENCE, PAUSE = 20, 10, 0.5  # after its start a component answers 403 for some seconds: its client CA is still on the way
@@ -96,6 +97,8 @@ def _inside(found, path, certificate, key, tls, seconds):
 
 def doors(component, argv):
     """Where it may answer: [(address, port, TLS)], as its argv says; the first that answers counts."""
+    if component == API_SERVER:
+        return _of_server(argv)
     secure, insecure = PORTS[component]
     found = []
     port = procfs.flag(argv, "secure-port") or str(secure)
@@ -110,6 +113,13 @@ def doors(component, argv):
     elif port is None:
         found.append(("127.0.0.1", insecure, False))
     return found
+
+
+def _of_server(argv):
+    port = procfs.flag(argv, "secure-port") or "6443"
+    addresses = [web.reachable(procfs.flag(argv, "bind-address"))]
+    addresses += [one for one in (procfs.flag(argv, "advertise-address"), "127.0.0.1") if one and one not in addresses]
+    return [(address, int(port), True) for address in addresses if port.isdigit()]
 
 
 def has_check(body):

@@ -297,7 +297,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         one = Serving(*answers)
         made.append(one)
         monkeypatch.setattr(prove, "instances", lambda dummy: [SimpleNamespace(argv=["kube-scheduler"], started_at=started)])
-        monkeypatch.setattr(level, "doors", lambda *dummy: [("127.0.0.1", one.port, False)])
+        monkeypatch.setattr(level.component_http, "doors", lambda *dummy: [("127.0.0.1", one.port, False)])
         return one
 
     yield start
@@ -342,7 +342,7 @@ def test_patience_ends(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("second, code", [((200, "successfully set"), 200), ((401, "no"), 401)])
 def test_certificates_are_tried_one_after_the_other(serve: Any, monkeypatch: pytest.MonkeyPatch, second: tuple[int, str], code: int) -> None:
     one, used = serve((403, "Forbidden"), second), []
-    monkeypatch.setattr(level, "doors", lambda *dummy: [("127.0.0.1", one.port, True)])
+    monkeypatch.setattr(level.component_http, "doors", lambda *dummy: [("127.0.0.1", one.port, True)])
     monkeypatch.setattr(level.tls, "context", lambda *pair: used.append(pair))
     with level.Levels() as levels:
         levels.certificates = [("/a", "/a.key"), ("/b", "/b.key")]
@@ -389,7 +389,7 @@ def test_without_a_process_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> 
     (["--advertise-address=10.0.0.1"], [("127.0.0.1", 6443, True), ("10.0.0.1", 6443, True)]), (["--secure-port=x"], []),
 ])
 def test_where_an_api_server_is_asked(argv: list[str], doors: list[tuple[str, int, bool]]) -> None:
-    assert level.doors("kube-apiserver", argv) == doors
+    assert level.component_http.doors("kube-apiserver", argv) == doors
 
 
 def test_a_kubelet_is_asked_through_one_door_to_the_api(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def test_a_level_that_is_there_is_replaced(world):
 
 @pytest.mark.parametrize(("component", "allow", "host", "word"), [
     (MANAGER, [], "m2", "-e kubemend_allow=capture_restart"), (MANAGER, ["pending_changes"], "m2", "-e kubemend_allow=capture_restart"),
-    ("kube-apiserver", ALLOW, "m2", "does not do for a kube-apiserver"), ("kubelet", [], "w1", "-e kubemend_allow=capture_restart"),
+    ("kubelet", [], "w1", "-e kubemend_allow=capture_restart"),
 ])
 def test_what_is_not_restarted_says_why(world, component, allow, host, word):
     found, (why,) = made(world, component, allow=allow, host=host)
@@ -62,3 +62,36 @@ def test_a_component_of_no_manifest_is_refused(world):
 
 def test_nothing_to_raise_asks_nothing():
     assert capture_restart.add([], [], ALLOW, RUN) == ((), ())
+
+
+SERVER = "kube-apiserver"
+
+
+def test_an_api_server_is_restarted_while_the_rest_of_the_control_plane_is_whole(world):
+    for host in ("m1", "m2", "m3"):
+        world.manifest(host, SERVER, f"--advertise-address=10.0.0.{host[1]}")
+    found, refused = made(world, SERVER)
+    assert refused == ()
+    (target,) = found
+    assert (target.step["id"], target.step["remedy"], target.step["expect"]["component"]) == (f"raise-{SERVER}", "edit_manifest", SERVER)
+    assert target.step["expect"]["elect"] is False and "10.0.0.1:6443" in target.step["guard"]["api_servers"]
+
+
+@pytest.mark.parametrize(("lose", "word"), [
+    (lambda world: world.data("m3", "instances").update(processes=[]), "kube-apiserver of m3 does not run"),
+    (lambda world: world.documents["m3"].update(status="unreachable"), "m3 does not answer"),
+])
+def test_an_api_server_is_not_restarted_while_another_member_is_lost(world, lose, word):
+    world.manifest("m2", SERVER, "--advertise-address=10.0.0.2")
+    lose(world)
+    found, (why,) = made(world, SERVER)
+    assert found == () and "only while the rest of the control plane is whole" in why and word in why
+
+
+def test_the_only_api_server_is_never_restarted(world):
+    for host in ("m1", "m3"):
+        world.documents.pop(host)
+    world.api = None
+    world.manifest("m2", SERVER, "--advertise-address=10.0.0.2")
+    found, (why,) = made(world, SERVER)
+    assert found == () and "never restarted for a log" in why
