@@ -1,0 +1,103 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ansible-playbook is killed in a loop over hosts: Ansible's worker has a session of its own, and would go on with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+from pathlib import Path
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capturing, locking, reverting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
+
+from tests.unit.plugins.plugin_utils import test_reverting
+
+RUN, FORMER, HOSTS = "20261121T090000Z-1a2b3c", test_reverting.OLD, ("w1", "w2")
+# Whatever the first host is asked for goes well: nothing but the controller's end keeps anybody from the second one.
+ANSWER = {"targets": [], "paths": [test_reverting.file("restored", "result")], "components": [], "state": "done", "reason": "", "changed": True}
+# Plays ssh: says which worker asks whom, and answers once the controller is gone.
+SSH = """#!/bin/bash
+for word in "$@"; do case $word in h-*) host=$word ;; esac; done
+cat > sent.$host; echo $PPID > asked.$host
+for _ in {1..300}; do [ -e gone ] && break; sleep 0.1; done
+printf '\\n%%s %%s\\n' "$(grep -ao 'KUBEMEND-[0-9a-f]*' sent.$host | tail -1)" '%s'
+"""
+PLAY = """
+- hosts: localhost
+  gather_facts: false
+  connection: local
+  tasks:
+    - kubemend.remediation.%s
+      delegate_to: "{{ item }}"
+      loop: [w1, w2]
+      ignore_errors: true
+"""
+
+
+def _works(pid: int) -> bool:
+    try:
+        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+
+
+def _wait(what) -> None:
+    end = time.monotonic() + 60
+    while not what() and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """Runs a task over both hosts, kills ansible-playbook at the first one, and tells who was asked when its worker has ended."""
+    for host in HOSTS:
+        locking.note(str(tmp_path), locking.Held(host, None, "ok", True, RUN))
+
+    def run(task):
+        (tmp_path / "ssh").write_text(SSH % json.dumps(ANSWER))
+        (tmp_path / "ssh").chmod(0o755)
+        (tmp_path / "play.yml").write_text(PLAY % task)
+        (tmp_path / "hosts.yml").write_text("all: {hosts: {%s}}" % ", ".join(
+            f"{name}: {{ansible_host: h-{name}, ansible_connection: ssh, ansible_ssh_executable: {tmp_path}/ssh}}" for name in HOSTS))
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+        environment.update(HOME=str(tmp_path), ANSIBLE_LOCAL_TEMP=str(tmp_path / "tmp"), ANSIBLE_PIPELINING="1")
+        environment["ANSIBLE_COLLECTIONS_PATH"] = next(path for path in sys.path if Path(path, "ansible_collections", "kubemend").is_dir())
+        command = [sys.executable, "-m", "ansible", "playbook", "-i", "hosts.yml", "play.yml", "-e", f"folder={tmp_path}"]
+        first = tmp_path / "asked.h-w1"
+        with open(tmp_path / "output", "w", encoding="utf-8") as output, subprocess.Popen(
+                command, cwd=tmp_path, start_new_session=True, stdout=output, stderr=output, env=environment) as playbook:
+            _wait(lambda: first.exists() and first.read_text().strip() or playbook.poll() is not None)
+            playbook.kill()
+        (tmp_path / "gone").touch()
+        assert first.exists(), (tmp_path / "output").read_text()
+        worker = int(first.read_text())
+        _wait(lambda: not _works(worker))
+        assert not _works(worker)
+        return [host for host in HOSTS if (tmp_path / f"asked.h-{host}").exists()]
+
+    return run
+
+
+@pytest.mark.parametrize(("state", "hosts"), [("raised", ["w1"]), ("restored", ["w1", "w2"])])
+def test_it_raises_nothing_more_and_still_puts_back(asked, tmp_path, state, hosts):
+    targets = tuple(Target(host, host, "kubelet", f"level:kubelet/{host}", 0, 4, host) for host in HOSTS)
+    capturing.write(str(tmp_path), capturing.PLAN, capture.dumped(Plan(RUN, 60, 4, ("kubelet",), targets)))
+    assert asked('log_level: {state: %s, report_dir: "{{ folder }}", run_id: %s}' % (state, RUN)) == hosts
+    if state == "raised":
+        assert "ansible-playbook was ended" in capturing.noted(str(tmp_path), "w2", capturing.RAISED).problem
+
+
+def test_it_reverts_nothing_more(asked, tmp_path):
+    """The files of the next host come back when somebody asks for it again, and looks at what becomes of them."""
+    for host in HOSTS:
+        answer = {"runs": [test_reverting.run(FORMER, test_reverting.file())]}
+        reverting.write(str(tmp_path), host, reverting.LISTED, {"status": "ok", "reason": "", "answer": answer})
+    assert asked('revert_run: {state: reverted, report_dir: "{{ folder }}", run_id: %s, reverts: %s, hosts: [w1, w2]}' % (RUN, FORMER)) == ["w1"]
+    assert [(one.host, one.state) for one in reverting.outcomes(str(tmp_path), HOSTS)] == [("w1", "done")]
