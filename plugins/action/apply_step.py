@@ -17,7 +17,7 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, run_folder
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 
 STATES = (apply_step.DONE, apply_step.ROLLED_BACK, apply_step.REFUSED, apply_step.FAILED, apply_step.SKIPPED)
@@ -48,6 +48,10 @@ class ActionModule(NodeAction):
         folder, identity = args["report_dir"], args["id"]
         if self._task.check_mode:
             result.update(changed=False, skipped=True, host=host, id=identity, state=apply_step.SKIPPED, reason="check mode")
+            return result
+        if orphaned():  # nothing is noted either: the next run may have taken the folder over
+            reason = "ansible-playbook was ended"
+            result.update(changed=False, failed=True, host=host, id=identity, state=apply_step.REFUSED, reason=reason, msg=f"{host} is not begun: {reason}")
             return result
         try:
             run_id = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]

@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capturing, locking, reverting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capturing, locking, reverting, run_folder
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 
 from tests.unit.plugins.plugin_utils import test_reverting
 
@@ -101,3 +102,11 @@ def test_it_reverts_nothing_more(asked, tmp_path):
         reverting.write(str(tmp_path), host, reverting.LISTED, {"status": "ok", "reason": "", "answer": answer})
     assert asked('revert_run: {state: reverted, report_dir: "{{ folder }}", run_id: %s, reverts: %s, hosts: [w1, w2]}' % (RUN, FORMER)) == ["w1"]
     assert [(one.host, one.state) for one in reverting.outcomes(str(tmp_path), HOSTS)] == [("w1", "done")]
+
+
+def test_it_repairs_nothing_more(asked, tmp_path):
+    """Nor is anything noted but the step that was under way: the folder may be another run's by then."""
+    steps = [Step(f"01-{host}", host, "KM101", "edit_manifest", 2, "x", "kube-scheduler", allowed=True, expect={"restart": "kubelet"}) for host in HOSTS]
+    (tmp_path / "plan.json").write_text(run_folder.plan_text(RUN, {}, steps))
+    assert asked('apply_step: {id: "01-{{ item }}", report_dir: "{{ folder }}"}') == ["w1"]
+    assert [(step["id"], step["state"]) for step in run_folder.read_steps(str(tmp_path))] == [("01-w1", "done")]
