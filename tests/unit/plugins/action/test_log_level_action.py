@@ -1,13 +1,16 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When the hosts' own services put levels back, and what ends a capture that restarts one host after the other."""
+"""When the hosts' own services put levels back, what ends a capture that restarts one host after the other, and when its window is waited for."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import yaml
 from ansible_collections.kubemend.remediation.plugins.action import log_level
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capturing
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capturing, locking, settings
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
 
 STEP = {"id": "raise-kubelet"}
@@ -54,3 +57,35 @@ def test_nor_is_anything_restarted_after_a_host_that_was_never_asked(tmp_path):
     made = plan(target("w1", STEP), target("w2", STEP), target("w3"))
     assert log_level._halted(str(tmp_path), made, "w2") is not None
     assert log_level._halted(str(tmp_path), plan(target("w1"), target("w2", STEP)), "w2") is None
+
+
+# Plays ssh: h-lost hangs up, the others say that this became of their level.
+SSH = r"""#!/bin/bash
+for word in "$@"; do case $word in h-*) host=$word ;; esac; done
+mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' | tail -1)
+[ "$host" = h-lost ] && exit 255
+printf '\n%s {"targets": [{"real": "level:kubelet/%s", "state": "%s", "reason": ""}]}\n' "$mark" "${host#h-}" "${host#h-}"
+"""
+WINDOWS = {("raised",): True, ("refused",): False, ("unsure",): True, ("lost",): True, ("refused", "raised"): True, (): True}
+
+
+def test_the_window_is_waited_for_unless_every_level_was_refused(operator):
+    """By the playbook's own tasks. What nobody heard of may be raised; where nothing has to be, what is logged anyway is captured for that time."""
+    tasks = yaml.safe_load((Path(settings.__file__).parents[2] / "playbooks" / "tasks" / "capture.yml").read_text(encoding="utf-8"))
+    block = next(task for task in tasks if task["name"] == "Capture")["block"]
+    both, cases = [task for task in block if task["name"] in ("Raise the levels", "Wait while they log")], []
+    for hosts in WINDOWS:
+        folder = operator.folder / "-".join(("case", *hosts))
+        folder.mkdir()
+        made = plan(*map(target, hosts))
+        capturing.write(str(folder), capturing.PLAN, capture.dumped(made))
+        locking.note(str(folder), locking.Held("m1", None, "ok", True, made.run_id))
+        cases.append({"block": both, "vars": {"_kubemend_run": {"report_dir": str(folder), "run_id": made.run_id},
+                                              "_kubemend_levels": {"hosts": list(hosts), "seconds": 1}}})
+    operator.write("ssh", SSH).chmod(0o755)
+    operator.write("hosts.ini", "".join(f"{name} ansible_host=h-{name} ansible_connection=ssh ansible_ssh_executable={operator.folder}/ssh\n"
+                                        for name in ("raised", "refused", "unsure", "lost")))
+    play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": {"kubemend_become": False}, "tasks": cases}
+    done = operator.run(str(operator.write("play.yml", yaml.safe_dump([play]))), inventory="hosts.ini", env={"ANSIBLE_PIPELINING": "1"})
+    waited = ["Pausing for 1 seconds" in part for part in done.stdout.split("TASK [Wait while they log]")[1:]]
+    assert done.rc == 0 and dict(zip(WINDOWS, waited)) == WINDOWS, done.output
