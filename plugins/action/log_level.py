@@ -126,8 +126,10 @@ class ActionModule(NodeAction):
         plan = replace(plan, targets=offered, refused=plan.refused + refused + why, begun=time.time())
         capturing.write(folder, capturing.PLAN, capture.dumped(plan))
         if plan.refused and not offered:
-            raise capture.CaptureRefused(f"No level can be raised: {'; '.join(plan.refused)}. Capture what they log now with "
-                                         f"-e kubemend_capture_level={min(self._present(folder, plan), default=0)}.")
+            sentence = (f"No level can be raised: {'; '.join(plan.refused)}. Capture what they log now with "
+                        f"-e kubemend_capture_level={min(self._present(folder, plan), default=0)}.")
+            report.refused(folder, plan, sentence)
+            raise capture.CaptureRefused(sentence)
         self._tell(report.planned(plan, self._task.check_mode, _back_at(plan)))
         go = not self._task.check_mode
         return {"go": go, "hosts": list(plan.raising) if go else [], "seconds": plan.seconds, "begun": plan.begun,

@@ -57,6 +57,14 @@ def planned(plan: Plan, check: bool, back_at: float) -> str:
     return "\n".join(escape(line) for line in lines) + "\n"
 
 
+def refused(folder: str, plan: Plan, sentence: str) -> None:
+    """Write report.txt and report.json of a capture that ends before it begins: nothing that was asked for may be raised."""
+    run = Run(plan.run_id, _at(plan.begun), evidence.now(), "capture", folder, evidence.TOOL_VERSION, notices=plan.refused + plan.notes,
+              outcome=(2, "refused", sentence))
+    _private(Path(folder) / "report.txt", escape(f"Capture of run {plan.run_id}: {sentence}") + "\n")
+    _private(Path(folder) / "report.json", dumps({**json.render(Result(), run), "capture": _for_programs(plan, (), 0, None)}) + "\n")
+
+
 def make(folder: str, plan: Plan) -> Made:
     """Merge what was captured, write lines.txt and report.txt, and say what became of it."""
     documents = list(log_merge.load(capturing.place(folder) / "logs"))
@@ -109,7 +117,7 @@ def _meanwhile(plan: Plan, done: tuple[Became, ...], documents: Iterable[Mapping
     return tuple(found), list(notices)
 
 
-def _for_programs(plan: Plan, done: Iterable[Became], lines: int, path: str) -> dict[str, Any]:
+def _for_programs(plan: Plan, done: Iterable[Became], lines: int, path: str | None) -> dict[str, Any]:
     return {"level": plan.level, "seconds": plan.seconds, "lines": lines, "path": path, "levels": [
         {"host": one.target.on, "component": one.target.component, "through": one.target.host, "former": one.target.former, "level": one.target.level,
          "way": "restart" if one.target.step else "run-time", "restarted": list(one.restarted), "log_until_then": _kept(plan, one),

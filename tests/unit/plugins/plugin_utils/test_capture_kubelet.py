@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 
 import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import unit
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capture_kubelet, capture_restart
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capture_kubelet, capture_restart, capturing, locking
 
 RUN = "20261121T090000Z-1a2b3c"
 ENV = "/etc/kubernetes/kubelet.env"
@@ -144,3 +145,45 @@ def test_the_collectors_variables_are_those_of_a_real_unit():
     block = {"ExecStart": ["{ path=/k ; argv[]=/k $A ${B} $C x$$y ; ignore_errors=no }"], "EnvironmentFiles": ["/e (ignore_errors=yes)"]}
     assert unit.split_variables(block) == ["A", "C"] and unit.environment_paths(block) == ["/e"]
     assert capture_kubelet.VARIABLE == "KUBE_LOG_LEVEL"
+
+
+PLAY = """
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - kubemend.remediation.log_level: {state: planned, report_dir: "{{ item.folder }}", run_id: %(run)s, components: [kubelet]}
+      loop: "{{ runs }}"
+    - kubemend.remediation.log_level: {state: shown, report_dir: "{{ item.folder }}", run_id: %(run)s, allow: "{{ item.allow }}"}
+      loop: "{{ runs }}"
+      ignore_errors: true
+      register: shown
+    - kubemend.remediation.log_level: {state: reported, report_dir: "{{ runs[1].folder }}", run_id: %(run)s}
+      ignore_errors: true
+      register: reported
+    - ansible.builtin.copy: {content: "{{ (shown.results + [reported]) | to_json }}", dest: "{{ runs[0].folder }}/results.json"}
+""" % {"run": RUN}
+
+
+def test_a_capture_that_devices_forbid_is_refused_and_not_bad_input(world, operator):
+    """By the evidence before it begins, or by the node at the last moment; the result and the report say the same of it."""
+    with_unit(world, ["KUBELET_EXTRA_ARGS"])
+    world.documents["w1"]["collectors"]["devices"] = {"status": "ok", "data": {"running": ["uid-1"], "names": ["default/job-1"]}}
+    real, devices = "level:kubelet/w1", "pods with devices run on w1 (default/job-1)"
+    runs = [{"folder": str(operator.folder / name), "allow": ["capture_restart", *more]} for name, more in (("before", ()), ("later", ("kubelet_restart",)))]
+    for one in runs:
+        for name, document in (("w1", world.documents["w1"]), ("a.cluster", world.api)):
+            operator.write(f"{one['folder']}/evidence/{name}.json", json.dumps(document))
+        capturing.note(one["folder"], "m1", capturing.PROBED, "ok", "", {"targets": [{"real": real, "state": "absent", "reason": "it is off"}]})
+        capturing.note(one["folder"], "w1", capturing.RAISED, "ok", "", {"targets": [{"real": real, "state": "refused", "reason": devices}]})
+        capturing.note(one["folder"], "w1", capturing.RESTORED, "ok", "", {"targets": []})
+        locking.note(one["folder"], locking.Held("m1", None, "ok", True, RUN))
+    done = operator.run(str(operator.write("play.yml", PLAY)), "-e", json.dumps({"runs": runs}), inventory=None)
+    assert done.rc == 0, done.output
+    before, goes, later = json.loads((operator.folder / "before" / "results.json").read_text())
+    assert goes["hosts"] == ["w1"] and "exit_reason" not in goes  # what forbids it is nothing but the devices
+    assert f"kubelet of w1 stays at level 0: it is off; {devices}" in before["msg"] and f"the level of kubelet of w1 was not raised: {devices}" in later["msg"]
+    for found, name in ((before, "before"), (later, "later")):
+        written = json.loads((operator.folder / name / "report.json").read_text())
+        assert found["failed"] and found["exit_reason"] == "refused"
+        assert (written["mode"], written["exit_code"], written["exit_reason"], written["capture"]["lines"]) == ("capture", 2, "refused", 0)
+        assert devices in (operator.folder / name / "report.txt").read_text()
