@@ -34,6 +34,7 @@ FOLDER = "kubemend-api-"
 JSON = "application/json"
 METADATA = "as=PartialObjectMetadata%s;g=meta.k8s.io;v=%s"
 ONE = ", ".join([JSON + ";" + METADATA % ("", version) for version in ("v1", "v1beta1")] + [JSON])
+MERGE = "application/merge-patch+json"
 LIST = ", ".join([JSON + ";" + METADATA % ("List", version) for version in ("v1", "v1beta1")] + [JSON])
 
 
@@ -128,11 +129,14 @@ class Client:
                 self._pause(headers["Retry-After"], code, deadline)
         return self._parse("GET " + path, code, headers, body)
 
-    def send(self, method, path, value, seconds=None):
-        """POST, PUT or DELETE, once; the answer, parsed. After an ApiError whose `code` is None or 500 and more, nobody knows whether it was done."""
+    def send(self, method, path, value, seconds=None, kind=JSON):
+        """POST, PUT, PATCH or DELETE, once; the answer, parsed. After an ApiError whose `code` is None or 500 and more, nobody knows whether it was done.
+
+        kind: the media type of the value; a patch's says which kind of patch it is.
+        """
         self.connection.close()  # a fresh one: what was kept may be closed on the other side, and a write is not sent twice
         deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
-        code, headers, body = self._exchange(method, path, JSON, deadline, json.dumps(value).encode("ascii"))
+        code, headers, body = self._exchange(method, path, JSON, deadline, json.dumps(value).encode("ascii"), kind)
         return self._parse("%s %s" % (method, path), code, headers, body)
 
     def text(self, method, path, body=None, seconds=None):
@@ -190,12 +194,12 @@ class Client:
             raise ApiError("error", "HTTP %d, try again after %s s: later than the time limit" % (code, one_line(retry_after, 20)), code, retry_after)
         time.sleep(seconds)
 
-    def _exchange(self, method, path, accept, deadline, data=None):
+    def _exchange(self, method, path, accept, deadline, data=None, kind=JSON):
         """One request and its whole answer. A connection that broke is made anew once where reading twice harms nobody."""
         what = "%s %s" % (method, path.split("?")[0])
         headers = {"Accept": accept, "User-Agent": "kubemend"}
         if data is not None:
-            headers["Content-Type"] = JSON
+            headers["Content-Type"] = kind
         for attempt in (1, 2):
             self.connection.limit(deadline)
             try:

@@ -7,17 +7,72 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import clean_up, config_map, journal, probe
+import time
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import clean_up, config_map, cordon, drain, drain_plan, journal, probe, proof
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
-KUBEADM_CONFIG, PROBE, CLEAN_UP = "kubeadm_config", "probe", "clean_up"
-SECONDS = {KUBEADM_CONFIG: 60, PROBE: 180, CLEAN_UP: 120}  # after which such a step has ended, whatever happens
+KUBEADM_CONFIG, PROBE, CLEAN_UP, DRAIN, UNCORDON = "kubeadm_config", "probe", "clean_up", "drain", "uncordon"
+SECONDS = {KUBEADM_CONFIG: 60, PROBE: 180, CLEAN_UP: 120, DRAIN: 120, UNCORDON: 60}  # after which such a step has ended; a drain's own time comes on top
+READY_SECONDS = 40  # in which a Node says that its kubelet is well again
+
+
+def seconds_of(step):
+    """Seconds after which the step has ended, whatever happens."""
+    more = (step.get("change") or {}).get("timeout") or drain.TIMEOUT
+    return SECONDS[step["remedy"]] + (more if step["remedy"] == DRAIN else 0)
 
 
 def do(step, as_step, params):
     """{proven, reason, changed, entry}; ChangeError as for a file."""
-    return {PROBE: _probed, CLEAN_UP: _cleaned}.get(step["remedy"], _written)(step["change"], as_step, params)
+    if step["remedy"] == DRAIN:
+        return _drained(step, as_step, params)
+    return {PROBE: _probed, CLEAN_UP: _cleaned, UNCORDON: _uncordoned}.get(step["remedy"], _written)(step["change"], as_step, params)
+
+
+def predict(step, as_step, params):
+    """What the step would do, asked of the API without a change; None where only the plan can tell."""
+    if step["remedy"] != DRAIN:
+        return None
+    try:
+        with config_map.reached(_via(step["change"], params), read_only=False, seconds=SECONDS[DRAIN]) as (api, dummy):
+            return drain.Drain(api, step["change"], as_step.run_id).predict()
+    except ApiError as error:
+        raise ChangeError("what a drain would do is not known, because the API does not answer as it should (%s)" % error)
+
+
+def _drained(step, as_step, params):
+    def tell(text):
+        proof.tell(as_step.run_id, as_step.step, text, as_step.root)
+
+    try:
+        with config_map.reached(_via(step["change"], params), read_only=False, seconds=seconds_of(step)) as (api, dummy):
+            made = drain.Drain(api, step["change"], as_step.run_id, tell)
+            proven, reason = made.run()
+    except ApiError as error:  # the drain itself says what it left: here nothing was begun
+        raise ChangeError("nothing was evicted, because the API does not answer as it should (%s); run again" % error)
+    return {"proven": proven, "reason": reason, "changed": True, "entry": None}
+
+
+def _uncordoned(wanted, as_step, params):
+    """Our cordon away, once the node is well: until then it stays, and says whose it is."""
+    node = wanted["node"]
+    try:
+        with config_map.reached(_via(wanted, params), read_only=False, seconds=SECONDS[UNCORDON]) as (api, dummy):
+            end = time.monotonic() + READY_SECONDS
+            while drain_plan.ready_of(cordon.node_of(api, node))[0] != "True" and time.monotonic() < end:
+                time.sleep(1)
+            status, why = drain_plan.ready_of(cordon.node_of(api, node))
+            if status != "True":
+                return {"proven": False, "changed": False, "entry": None, "reason": "%s stays cordoned, because it is not ready (%s, %s); bring it back, "
+                        "and the next run takes the cordon away (KM903)" % (node, status, why)}
+            state = cordon.lift(api, node)
+    except ApiError as error:
+        raise ChangeError("whether %s is still cordoned is not known, because the API does not answer as it should (%s); run again when it does"
+                          % (node, error), changed=True)
+    told = {cordon.MINE: "", cordon.THEIRS: "the cordon of %s is somebody else's and stays" % node, cordon.NONE: "%s was not cordoned any more" % node}
+    return {"proven": True, "changed": state == cordon.MINE, "entry": None, "reason": told[state]}
 
 
 def _written(wanted, as_step, params):
@@ -63,6 +118,8 @@ def resumed(record, params):
         except ApiError as error:
             return None, "whether its Job is left is not known, because the API does not answer as it should (%s); run again when it does" % error
         return "not_done", "nothing of the probe is left"
+    if record["remedy"] in (DRAIN, UNCORDON):
+        return _undrained(record, params)
     if record["remedy"] == CLEAN_UP:
         return "not_done", "what it deleted is in its journal; the rest is as it was"
     item = record["entry"]
@@ -71,6 +128,23 @@ def resumed(record, params):
     result = item["end"]["result"] if item else journal.NOT_DONE
     return {journal.COMMITTED: ("proven", "it was written"), journal.SUPERSEDED: ("not_done", "somebody else's text was left")}.get(
         result, ("not_done", "nothing of it was written"))
+
+
+def _undrained(record, params):
+    """What an interrupted drain left: the cordon of its run goes, the pods that went make themselves at home elsewhere."""
+    node = record.get("node")
+    try:
+        with config_map.reached(_via(record, params), read_only=False, seconds=SECONDS[UNCORDON]) as (api, dummy):
+            if record["remedy"] == DRAIN and drain_plan.KEEP in (record.get("allow") or []):
+                return "not_done", "%s stays cordoned (kubemend_allow: [%s])" % (node, drain_plan.KEEP)
+            if drain_plan.ready_of(cordon.node_of(api, node))[0] != "True":
+                return "not_done", "%s is not ready: a cordon of that run stays until it is (KM903)" % node
+            state = cordon.lift(api, node, record["run_id"])
+    except ApiError as error:
+        if error.code == 404:
+            return "not_done", "there is no Node %s any more" % node
+        return None, "whether %s is cordoned is not known, because the API does not answer as it should (%s); run again when it does" % (node, error)
+    return "not_done", "%s takes pods again" % node if state == cordon.MINE else "no cordon of that run is on %s" % node
 
 
 def _via(wanted, params):

@@ -24,6 +24,7 @@ BACK_OFF = 330  # the kubelet waits up to 5 minutes before it starts a container
 GUARDS = 60
 WATCHED = 22.0  # seconds: longer than the kubelet's look at its whole folder, every 20
 DONE, ROLLED_BACK, REFUSED, FAILED, SKIPPED = "done", "rolled_back", "refused", "failed", "skipped"
+AT_WORK = "at_work"  # no end: whoever asks again for the same step waits on
 REVERT = "revert"  # what records of revert_run say in its place
 LEVELS, KUBELET = "restore_levels", "raise_kubelet"
 REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + tuple(sorted(apply_api.SECONDS))
@@ -42,14 +43,21 @@ def budget(step):
     if step.get("remedy") == LEVELS:
         return max(2 * GUARDS, step.get("limit") or 0)
     if step.get("remedy") in apply_api.SECONDS:
-        return GUARDS + apply_api.SECONDS[step["remedy"]]
+        return GUARDS + apply_api.seconds_of(step)
     return GUARDS + 2 * max(limit_of(step), BACK_OFF) + WATCHED
 
 
 def run(params):
-    """{state, reason, changed, seconds, seen, journal, notes}: `work` in a process that outlives this one."""
-    return outlive.run(work, params) or _answer(
-        FAILED, "the program ended on the node without an answer (killed, or out of memory); the next run finds out what became of the step")
+    """{state, reason, changed, seconds, seen, journal, notes}: `work` in a process that outlives this one.
+
+    patience: seconds after which a step that is still at work says so, with its progress as the reason; asked again, it is waited for again.
+    """
+    try:
+        return outlive.run(work, params, params.get("patience")) or _answer(
+            FAILED, "the program ended on the node without an answer (killed, or out of memory); the next run finds out what became of the step")
+    except outlive.AtWork:
+        record = proof.read(params["run_id"], params["step"]["id"], params.get("root") or ROOT) or {}
+        return _answer(AT_WORK, record.get("progress"), True)
 
 
 def work(params):
@@ -109,7 +117,8 @@ class _Executor:
             scene = guard.check(self.step, self.params)
             self.credentials, self.notes, former = scene.credentials, scene.notes, scene.former
         if self.as_step.check:
-            return _answer(SKIPPED, "check mode: nothing was changed", notes=self.notes)
+            told = apply_api.predict(self.step, self.as_step, self.params) if through_api else None
+            return _answer(SKIPPED, "check mode: " + (told or "nothing was changed"), notes=self.notes)
         record = self._record(former)
         earlier = self._earlier(proof.claim(self.as_step, record))
         if earlier:
@@ -162,7 +171,8 @@ class _Executor:
         """What the next run needs, should this program be ended between write and proof."""
         return {"run_id": self.params["run_id"], "step": self.step["id"], "component": self.component, "host": self.host,
                 "remedy": self.step["remedy"], "expect": self.expect, "limit": limit_of(self.step), "path": self.change.get("path"),
-                "kind": self.change.get("kind") or "none", "guard": self.step.get("guard"),
+                "kind": self.change.get("kind") or "none", "guard": self.step.get("guard"), "node": self.change.get("node"),
+                "cluster_uid": self.change.get("cluster_uid"), "allow": self.change.get("allow"),
                 "former": former and {"pid": former.pid, "ticks": former.ticks, "argv": files.masked_argv(former.argv)}}
 
     def _proved(self, record, done, former, begin):

@@ -9,18 +9,30 @@ __metaclass__ = type
 
 import json
 import os
+import select
 import signal
+import time
 
 
-def run(job, params):
-    """What job(params) answers, from a process that outlives this one; None when it ended without an answer."""
+class AtWork(Exception):
+    """It goes on, and nobody of us waits for it any longer."""
+
+
+def run(job, params, patience=None):
+    """What job(params) answers, from a process that outlives this one; None when it ended without an answer.
+
+    patience: seconds after which AtWork is raised while it goes on; None: as long as it takes.
+    """
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         _apart(job, params, writing)
     os.close(writing)
-    parts = []
+    parts, end = [], None if patience is None else time.monotonic() + patience
     while True:
+        if end is not None and not select.select([reading], [], [], max(0.0, end - time.monotonic()))[0]:
+            os.close(reading)
+            raise AtWork
         part = os.read(reading, 65536)
         if not part:
             break

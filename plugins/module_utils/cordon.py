@@ -1,0 +1,83 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: our cordon of a node, told from everybody else's by the annotation that is put with it.
+
+Both are one patch of the Node as it was read, so that neither is ever there without the other, and somebody who cordons or
+uncordons at the same moment is seen.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import json
+import time
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import drain_plan, durable
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import MERGE, ApiError
+
+TRIES = 5
+PAUSE = 0.2
+MINE, THEIRS, NONE = "mine", "theirs", "none"
+
+
+def node_of(api, name):
+    """The Node as the API has it; ApiError (code 404) when there is none."""
+    return api.get("/api/v1/nodes/" + name)
+
+
+def put(api, name, run_id, reason):
+    """Cordon the node for this run: MINE, or THEIRS where somebody else's is there, which stays as it is.
+
+    What an earlier run of ours left is taken over. ApiError: whether it is there is told by the annotation, to whoever looks.
+    """
+    mark = json.dumps({"run": run_id, "reason": reason, "at": durable.now()}, sort_keys=True)
+
+    def wanted(node):
+        found = drain_plan.cordon_of(node)
+        if drain_plan.cordoned(node) and found is None:
+            return THEIRS, None
+        if found and found["run"] == run_id:
+            return MINE, None
+        return MINE, {"metadata": {"annotations": {drain_plan.CORDON: mark}}, "spec": {"unschedulable": True}}
+
+    return _patch(api, name, wanted)
+
+
+def lift(api, name, run_id=None):
+    """Take our cordon away: MINE when it was there, THEIRS where it is somebody else's, NONE without any. run_id: only this run's."""
+
+    def wanted(node):
+        found = drain_plan.cordon_of(node)
+        if found is None:
+            return THEIRS if drain_plan.cordoned(node) else NONE, None
+        if run_id not in (None, found["run"]):
+            return THEIRS, None
+        return MINE, {"metadata": {"annotations": {drain_plan.CORDON: None}}, "spec": {"unschedulable": None}}
+
+    return _patch(api, name, wanted)
+
+
+def _patch(api, name, wanted):
+    """Read, decide, patch what was read; read again when somebody wrote meanwhile, or when the answer did not come."""
+    done, unsure = None, None
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(PAUSE * attempt)
+        node = node_of(api, name)
+        state, patch = wanted(node)
+        if patch is None:
+            return MINE if unsure and state == NONE else state  # an answer got lost, not the patch
+        patch["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
+        try:
+            done = api.send("PATCH", "/api/v1/nodes/" + name, patch, kind=MERGE)
+        except ApiError as error:
+            unsure = error if error.code is None or error.code >= 500 else unsure
+            if error.code is not None and error.code < 500 and error.code not in (409, 429):
+                raise
+            last = error
+            continue
+        if done:
+            return state
+    raise last

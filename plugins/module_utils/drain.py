@@ -1,0 +1,346 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: a node drained by the Eviction API alone: nothing is deleted past a budget, no grace period is cut.
+
+Pods are known by their uid, so that one that was made again under the same name is another. What is gone stays gone: a drain
+that is interrupted at any point is started again from what the API says then.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import concurrent.futures
+import heapq
+import itertools
+import threading
+import time
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, cordon, disruption, drain_plan
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Client, Deadline
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
+
+TIMEOUT = 900
+PARALLEL = 10  # evictions that are asked for side by side; how many pods end side by side is up to their budgets
+POLL = 0.5
+TELL = 10
+ROUNDS = 3  # pods that were bound at the very moment of the cordon leave in a second one; what comes back always is named
+HELD_SECONDS = 10  # in which whoever set a finalizer usually takes it away, once the pod has ended
+LEASE_WAIT = 12  # a kubelet renews its lease every 10 s, by a clock that need not be ours
+REQUEST = 30
+
+
+class Drain:
+    """One drain of one node, as far as it came: `evicted` {uid: name} of those whose eviction was accepted, `cordon` of cordon.put."""
+
+    def __init__(self, api, wanted, run_id, tell=None):
+        self.api, self.run_id = api, run_id
+        self.node, self.limit = wanted["node"], wanted.get("timeout") or TIMEOUT
+        self.allow, self.most = frozenset(wanted.get("allow") or ()), wanted.get("max_unavailable")
+        self.uid, self.reason = wanted.get("node_uid"), wanted.get("reason") or "drain"
+        self.end = time.monotonic() + self.limit
+        self.tell, self.told = tell or (lambda text: None), 0.0
+        self.evicted, self.answers, self.cordon = {}, {}, None
+        self.version = self.policy = None
+        self.budgets, self.order = [], itertools.count()
+        self.silent_at, self.why_silent = 0.0, None
+
+    def prepare(self):
+        """The Plan; ChangeError when something refuses it. Nothing is touched."""
+        node = self._node()
+        refused = drain_plan.refusal(node, self.allow) or self._old_lease()
+        if not refused and self.most is not None:
+            refused = drain_plan.may_take_out(list(self.api.items("/api/v1/nodes")), self.node, self.most)
+        if refused:
+            raise ChangeError("nothing was evicted: " + refused)
+        self.version = disruption_version(self.api)
+        return self._plan("nothing was evicted")
+
+    def _node(self):
+        try:
+            node = cordon.node_of(self.api, self.node)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            raise ChangeError("nothing was evicted: there is no Node %s" % self.node)
+        if self.uid not in (None, node["metadata"].get("uid")):
+            raise ChangeError("nothing was evicted: the Node %s is another one now than that of the plan; collect evidence and plan again" % self.node)
+        return node
+
+    def _old_lease(self):
+        """The refusal of a node whose lease is not renewed; one that only looks old, by our clock, is looked at once more."""
+        path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + self.node
+        first = _get(self.api, path)
+        age = drain_plan.old_lease(first, time.time())
+        if age is None:
+            return None
+        end = time.monotonic() + LEASE_WAIT
+        while time.monotonic() < end:
+            time.sleep(min(1, LEASE_WAIT))
+            if (_get(self.api, path) or {}).get("spec") != first.get("spec"):
+                return None
+        return "%s is not drained: its kubelet has not renewed its lease for %d s, so evicted pods would never end; bring the kubelet back first" % (
+            self.node, age)
+
+    def _plan(self, nothing):
+        pods = [drain_plan.Pod(item) for item in self._pods()]
+        self.budgets = list(budgets(self.api))
+        unfinished = frozenset(job for job in set(pod.job for pod in pods if pod.finished and pod.job) if not _ended(self.api, job))
+        plan = drain_plan.plan(pods, self.budgets, self.allow, unfinished, self.limit)
+        if plan.refused:
+            raise ChangeError("%s, %s is not drained: %s" % (nothing, self.node, "; ".join(plan.refused)))
+        return plan
+
+    def _pods(self, api=None, accept=door.JSON, **query):
+        return (api or self.api).items("/api/v1/pods", dict(query, fieldSelector="spec.nodeName=" + self.node), accept)
+
+    def _patient(self):
+        """A connection that hangs costs no more than one look."""
+        return Client(self.api.path, Deadline(max(1.0, min(REQUEST, self.end - time.monotonic()))))
+
+    def predict(self):
+        """What a drain would do now, in one sentence; the API server is asked about each pod where it keeps to a dry run."""
+        plan = self.prepare()
+        if drain_plan.can_dry_run(self.api.get("/version")):
+            with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
+                answers = list(pool.map(lambda pod: self._evict(pod, dry_run=True), plan.evict))
+            found = [drain_plan.remaining(pod, answer[:2], self.budgets, self.limit) for pod, answer in zip(plan.evict, answers)
+                     if answer and answer[0] not in (disruption.GONE, disruption.CHANGED)]
+        else:
+            found = [sentence for sentence in (disruption.would_block(pod, self.budgets) for pod in plan.evict) if sentence]
+            plan.notes.append("told by the budgets' numbers, because this API server is too old for a dry run")
+        said = ["%d pods would be evicted from %s" % (len(plan.evict), self.node)]
+        said += ["%d of them could not go now: %s" % (len(found), drain_plan.names_of(found))] if found else []
+        return "; ".join(said + plan.notes + [text for text in [plan.staying()] if text])
+
+    def run(self):
+        """(whether the node is drained, what is told). ChangeError with `changed` where the API left us alone with an open cordon."""
+        self.prepare()
+        begin = time.monotonic()
+        try:
+            self.cordon = cordon.put(self.api, self.node, self.run_id, self.reason)
+            left, plan = self._rounds()
+        except ChangeError as error:  # what came after the first look refuses it
+            told = "%s%s" % (error, self._back())
+            if self.evicted:
+                return False, told
+            raise ChangeError(told)
+        except ApiError as error:
+            raise ChangeError("%s is not drained, because the API does not answer as it should (%s): %d pods were evicted, and whether its cordon "
+                              "is there is not known; the next run finds out (KM902)" % (self.node, error, len(self.evicted)), changed=True)
+        if left:
+            return False, self._failed(left)
+        told = ["%s is drained: %d pods evicted in %d s" % (self.node, len(self.evicted), time.monotonic() - begin)]
+        told += ["the cordon is somebody else's and stays theirs"] if self.cordon == cordon.THEIRS else []
+        return True, "; ".join(told + self._held(plan) + [text for text in [plan.staying()] if text])
+
+    def _rounds(self):
+        """(clauses about who is left, the last Plan)."""
+        seen = {}
+        for dummy in range(ROUNDS):
+            plan = self._plan("no more was evicted" if self.evicted else "nothing was evicted")
+            going = [pod for pod in plan.going if not pod.held or pod.uid not in seen]
+            if not going:
+                return [], plan
+            seen.update((pod.uid, pod) for pod in going)
+            left = self._empty(going)
+            if left:
+                return left, plan
+        plan = self._plan("no more was evicted")
+        back = [pod.name for pod in plan.going if pod.uid not in seen]
+        return ["%s: made again on this node although it is cordoned; its controller names the node, or it tolerates "
+                "node.kubernetes.io/unschedulable" % name for name in back], plan
+
+    @staticmethod
+    def _held(plan):
+        names = ["%s (%s)" % (pod.name, ", ".join(pod.finalizers)) for pod in plan.wait if pod.held]
+        return ["these have ended and finalizers hold their objects: " + drain_plan.names_of(names)] if names else []
+
+    def _empty(self, pods):
+        """Evict these Pods and wait until they are gone: clauses about those who are not, at the time limit or when more time would not help."""
+        left, flying = dict((pod.uid, pod) for pod in pods), {}
+        due = [(0.0, next(self.order), pod) for pod in pods if not pod.ending]
+        looked, held_since = 0.0, None
+        with _Pool(self.api.path, self.end) as pool:
+            while left and time.monotonic() < self.end:
+                self._send(pool, due, flying, left)
+                self._answers(flying, left, due)
+                if time.monotonic() - looked >= POLL:
+                    self._look(left)
+                    looked = time.monotonic()
+                self._progress(left)
+                waiting = [pod for pod in left.values() if self.answers.get(pod.uid, ("",))[0] not in disruption.FINAL]
+                if not waiting or self._silent():
+                    break
+                held_since = (held_since or looked) if not flying and all(pod.held for pod in waiting) else None
+                if held_since and looked - held_since >= HELD_SECONDS:
+                    for pod in waiting:
+                        del left[pod.uid]
+                    break
+        for future, pod in flying.items():  # the time was over before their answers were read
+            self._answered(pod, future.result(), left, due)
+        return self._told(left)
+
+    def _send(self, pool, due, flying, left):
+        while due and due[0][0] <= time.monotonic() and len(flying) < 2 * PARALLEL:
+            pod = heapq.heappop(due)[2]
+            if pod.uid in left and not left[pod.uid].ending:
+                flying[pool.submit(self._evict, pod, pool.client)] = pod
+
+    def _answers(self, flying, left, due):
+        if not flying:
+            time.sleep(POLL / 2)
+            return
+        for future in concurrent.futures.wait(flying, timeout=POLL, return_when=concurrent.futures.FIRST_COMPLETED)[0]:
+            self._answered(flying.pop(future), future.result(), left, due)
+
+    def _evict(self, pod, client=None, dry_run=False):
+        """None when it was accepted, else disruption.meaning of the answer. In a thread of its own."""
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": pod.uid}}
+        body = {"apiVersion": "policy/" + self.version, "kind": "Eviction", "metadata": {"name": pod.short, "namespace": pod.namespace}}
+        path = "/api/v1/namespaces/%s/pods/%s/eviction" % (pod.namespace, pod.short)
+        if dry_run:  # in both places: whichever of them this release looks at
+            options["dryRun"], path = ["All"], path + "?dryRun=All"
+        try:
+            (client() if client else Client(self.api.path, self.api.deadline)).send("POST", path, dict(body, deleteOptions=options), seconds=REQUEST)
+        except ApiError as error:
+            return disruption.meaning(error)
+        return None
+
+    def _accepted(self, pod):
+        self.evicted[pod.uid] = pod.name
+        self.answers[pod.uid] = (None, None)
+
+    def _answered(self, pod, answer, left, due):
+        if answer is None:
+            self._accepted(pod)
+            return
+        kind, seconds, said = answer
+        self.answers[pod.uid] = (kind, said)
+        if kind == disruption.GONE:
+            left.pop(pod.uid, None)
+        elif kind not in disruption.FINAL:
+            heapq.heappush(due, (time.monotonic() + seconds, next(self.order), pod))
+
+    def _look(self, left):
+        """Forget who is gone, and see who is ending."""
+        # resourceVersion 0: from the API server's memory, where a read of etcd would cost it every pod of the cluster each time
+        try:
+            api = self._patient()
+            found = dict((item["metadata"].get("uid"), item) for item in self._pods(api, door.LIST, resourceVersion="0"))
+            metas = [found[uid]["metadata"] for uid in left if uid in found]
+            if metas and all(meta.get("finalizers") and meta.get("deletionGracePeriodSeconds") == 0 for meta in metas):
+                # only their states can tell whether they have ended
+                found = dict((item["metadata"].get("uid"), item) for item in self._pods(api, resourceVersion="0"))
+        except ApiError as error:
+            if not _passing(error):
+                raise
+            return
+        for uid, pod in list(left.items()):
+            gone = uid not in found
+            if gone:
+                del left[uid]
+            elif found[uid]["metadata"].get("deletionTimestamp"):
+                left[uid] = drain_plan.Pod(found[uid])
+            if (gone or left[uid].ending) and self.answers.get(pod.uid, ("",))[0] == disruption.UNSURE:
+                self._accepted(pod)  # its answer got lost, not the eviction
+
+    def _progress(self, left):
+        if left and time.monotonic() - self.told >= TELL:
+            self.told = time.monotonic()
+            self.tell("%s: %d pods left" % (self.node, len(left)))
+
+    def _silent(self):
+        """Whether the kubelet stopped to post its status meanwhile: nothing ends then. Asked as rarely as progress is told."""
+        if time.monotonic() - self.silent_at >= TELL:
+            self.silent_at = time.monotonic()
+            try:
+                self.why_silent = drain_plan.silent(cordon.node_of(self._patient(), self.node))
+            except ApiError as error:
+                if not _passing(error):
+                    raise
+        return bool(self.why_silent)
+
+    def _told(self, left):
+        if left:
+            try:
+                self.budgets = list(budgets(self._patient()))
+            except ApiError:
+                pass  # the numbers of before
+        return [drain_plan.remaining(pod, self.answers.get(pod.uid), self.budgets, self.limit)
+                for pod in sorted(left.values(), key=lambda one: one.name)]
+
+    def _failed(self, left):
+        why = "within %d s" % self.limit if time.monotonic() >= self.end else "and more time would not help"
+        names = drain_plan.names_of(sorted(self.evicted.values()))
+        if self.why_silent:
+            why = "because " + self.why_silent
+        return "%s is not drained %s: %d pods are left (%s); %d were evicted%s%s" % (
+            self.node, why, len(left), drain_plan.names_of(left), len(self.evicted), names and " (%s)" % names, self._back())
+
+    def _back(self):
+        """Our cordon away, or the clause why it stays."""
+        if self.cordon != cordon.MINE:
+            return "; the cordon is somebody else's and stays" if self.cordon == cordon.THEIRS else ""
+        if drain_plan.KEEP in self.allow:
+            return "; it stays cordoned (kubemend_allow: [%s])" % drain_plan.KEEP
+        if self.why_silent:
+            return "; it stays cordoned until its kubelet is back, and the next run resolves that"
+        try:
+            cordon.lift(self.api, self.node, self.run_id)
+        except ApiError as error:
+            raise ChangeError("%s is not drained, and whether its cordon is gone is not known, because the API does not answer as it should (%s); "
+                              "the next run finds out (KM902)" % (self.node, error), changed=True)
+        return "; it takes pods again"
+
+
+class _Pool(concurrent.futures.ThreadPoolExecutor):
+    """Threads, each with a connection of its own to the same socket, whose requests end with the drain."""
+
+    def __init__(self, path, end):
+        super(_Pool, self).__init__(PARALLEL)
+        self._path, self._until, self._own = path, end, threading.local()
+
+    def client(self):
+        """This thread's."""
+        if not hasattr(self._own, "client"):
+            self._own.client = Client(self._path, Deadline(max(1.0, self._until - time.monotonic())))
+        return self._own.client
+
+
+def disruption_version(api):
+    """v1 or v1beta1 of the Eviction that this API server takes; ChangeError where it takes none."""
+    version = drain_plan.eviction_version(api.get("/api/v1"))
+    if version is None:
+        raise ChangeError("nothing was evicted: this API server serves no Eviction API")
+    return version
+
+
+def budgets(api):
+    """Every disruption.Budget of the cluster, in the newest version that the API server has."""
+    groups = _get(api, "/apis/policy") or {}
+    versions = [one.get("version") for one in groups.get("versions") or []]
+    version = "v1" if "v1" in versions else "v1beta1"
+    for item in api.items("/apis/policy/%s/poddisruptionbudgets" % version) if versions else ():
+        yield disruption.Budget(item, version)
+
+
+def _ended(api, job):
+    found = _get(api, "/apis/batch/v1/namespaces/%s/jobs/%s" % job[:2])
+    return found is None or (found.get("metadata") or {}).get("uid") != job[2] or collect_jobs.job_of(found)["finished"]
+
+
+def _get(api, path):
+    try:
+        return api.get(path)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return None
+
+
+def _passing(error):
+    """Whether the API server may answer again soon."""
+    return error.code is None or error.code in (408, 410, 429) or error.code >= 500
