@@ -139,7 +139,7 @@ def _undrained(record, params):
                 return "not_done", "%s stays cordoned (kubemend_allow: [%s])" % (node, drain_plan.KEEP)
             if drain_plan.ready_of(cordon.node_of(api, node))[0] != "True":
                 return "not_done", "%s is not ready: a cordon of that run stays until it is (KM903)" % node
-            state = cordon.lift(api, node, record["run_id"])
+            state = cordon.lift(api, node, record["run_id"] if record["remedy"] == DRAIN else None)
     except ApiError as error:
         if error.code == 404:
             return "not_done", "there is no Node %s any more" % node

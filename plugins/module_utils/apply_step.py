@@ -148,10 +148,13 @@ class _Executor:
         """The answer of whoever began this very step before (a connection that was made twice), or None."""
         if record is None:
             return None
-        end = time.monotonic() + budget(self.step)
+        patience = self.params.get("patience")
+        end = time.monotonic() + (patience or budget(self.step))
         while record["state"] == proof.AWAITED and proof.alive(record) and time.monotonic() < end:
             time.sleep(0.5)
             record = proof.read(self.params["run_id"], self.step["id"], self.root)
+        if patience and record["state"] == proof.AWAITED and proof.alive(record):
+            return _answer(AT_WORK, record.get("progress"), True)
         states = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
         reason = record.get("reason") if record["state"] != proof.AWAITED else \
             "this step was begun at %s and interrupted; the next run finishes or undoes it" % record.get("at")

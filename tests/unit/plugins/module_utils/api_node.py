@@ -74,6 +74,7 @@ class Api:
 
 class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
+    request_queue_size = 64
     fake: Api
 
 
@@ -95,19 +96,23 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if wrong == "lose":
             self.close_connection = True
             return
-        code, item = 500, {"kind": "Status", "message": "etcdserver: request timed out"}
+        code, item, headers = 500, {"kind": "Status", "message": "etcdserver: request timed out"}, {}
         if wrong != "refuse":
             code, item = fake.answer(self.command, parts.path, dict(urllib.parse.parse_qsl(parts.query)), sent)
+        if isinstance(item, tuple):
+            item, headers = item
         if wrong == "drop":
             self.close_connection = True
             return
         body = item if isinstance(item, bytes) else json.dumps(item).encode()
         self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
-    do_PUT = do_POST = do_DELETE = do_GET
+    do_PUT = do_POST = do_PATCH = do_DELETE = do_GET
 
 
 @contextlib.contextmanager
