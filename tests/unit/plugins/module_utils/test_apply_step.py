@@ -142,7 +142,7 @@ def _api_server(node: Node, step: dict[str, Any]) -> None:
 
 
 def _foreign(node: Node, step: dict[str, Any]) -> None:
-    step["remedy"] = "drain"
+    step["remedy"] = "reboot"
 
 
 @pytest.mark.parametrize("broken, said", [
