@@ -9,18 +9,22 @@ import json
 import os
 import time
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step
+from ansible.utils.display import Display
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, run_folder
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 
 STATES = (apply_step.DONE, apply_step.ROLLED_BACK, apply_step.REFUSED, apply_step.FAILED, apply_step.SKIPPED)
+PATIENCE = 10  # seconds between two words about a step that takes long
+NODE_SECONDS = 30  # that the node may take beside it
 VANISHED = ("{host} was lost while the step was under way ({reason}): the node may still be finishing it or putting the former bytes "
             "back, and the next run finds out which")
 
@@ -80,16 +84,31 @@ class ActionModule(NodeAction):
         budget = int(apply_step.budget(plain)) + 1
         lock = {"controller": None, "seconds": args["ttl"] + budget} if args["locked"] else None
         params = {"run_id": run_id, "step": plain, "lock": lock, "check": False, "timeout": budget, "kubeconfig": args["kubeconfig"],
-                  "kubectl": args["kubectl"], "id": step.id, "report_dir": folder}
+                  "kubectl": args["kubectl"], "id": step.id, "report_dir": folder, "patience": PATIENCE if step.remedy == apply_api.DRAIN else None}
         _sync(Path(folder) / run_folder.BEGUN, step.id + "\n")
         started = time.monotonic()
-        status, reason, answer = self._ask(host, params, task_vars)
+        status, reason, answer = patiently(lambda asked: self._ask(host, asked, task_vars), params)
         if status == "unreachable" or status == "error" and "python" not in answer and not _never_ran(reason):
             return {"state": apply_step.FAILED, "reason": VANISHED.format(host=host, reason=reason), "changed": True,
                     "seconds": round(time.monotonic() - started, 2), "seen": {}, "lost": True}
         if status == "error":
             return {"state": apply_step.REFUSED, "reason": reason, "changed": False}
-        return _checked(answer)
+        return checked(answer)
+
+
+def patiently(ask: Callable[[dict[str, Any]], tuple[str, str, dict[str, Any]]], params: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """The answer to a step, and where it takes long, how far it is every PATIENCE seconds: whoever asks again for the same step waits on."""
+    if not params["patience"]:
+        return ask(params)
+    end, told = time.monotonic() + params["timeout"] + NODE_SECONDS, ""
+    while True:
+        status, reason, answer = ask({**params, "timeout": PATIENCE + NODE_SECONDS})
+        if status != "ok" or answer.get("state") != apply_step.AT_WORK or time.monotonic() > end:
+            return status, reason, answer
+        progress = evidence.one_line(answer.get("reason") or "", 200)
+        if progress and progress != told:
+            Display().display(progress)
+        told = progress
 
 
 def _refusal(folder: str, run_id: str, step: Step | None, identity: str, host: str, locked: bool) -> str:
@@ -126,7 +145,7 @@ def _never_ran(reason: str) -> bool:
     return "has no Python 3.6 or newer" in reason
 
 
-def _checked(answer: Mapping[str, Any]) -> dict[str, Any]:
+def checked(answer: Mapping[str, Any]) -> dict[str, Any]:
     """A node's answer, its shape not believed."""
     state, seconds = answer.get("state"), answer.get("seconds")
     if state not in STATES:

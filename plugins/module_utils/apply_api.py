@@ -9,7 +9,7 @@ __metaclass__ = type
 
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import clean_up, config_map, cordon, drain, drain_plan, journal, probe, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils import clean_up, config_map, cordon, cordon_mark, drain, drain_plan, journal, probe, proof
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
@@ -32,14 +32,18 @@ def do(step, as_step, params):
 
 
 def predict(step, as_step, params):
-    """What the step would do, asked of the API without a change; None where only the plan can tell."""
-    if step["remedy"] != DRAIN:
+    """(whether it would change anything, what it would do), asked of the API without a change; None where only the plan can tell."""
+    if step["remedy"] not in (DRAIN, UNCORDON):
         return None
     try:
         with config_map.reached(_via(step["change"], params), read_only=False, seconds=SECONDS[DRAIN]) as (api, dummy):
+            if step["remedy"] == UNCORDON:
+                node = step["change"]["node"]
+                ours = cordon_mark.cordon_of(cordon.node_of(api, node)) is not None
+                return ours, "%s would take pods again" % node if ours else "no cordon of ours is on %s" % node
             return drain.Drain(api, step["change"], as_step.run_id).predict()
     except ApiError as error:
-        raise ChangeError("what a drain would do is not known, because the API does not answer as it should (%s)" % error)
+        raise ChangeError("what the step would do is not known, because the API does not answer as it should (%s)" % error)
 
 
 def _drained(step, as_step, params):
@@ -52,7 +56,7 @@ def _drained(step, as_step, params):
             proven, reason = made.run()
     except ApiError as error:  # the drain itself says what it left: here nothing was begun
         raise ChangeError("nothing was evicted, because the API does not answer as it should (%s); run again" % error)
-    return {"proven": proven, "reason": reason, "changed": True, "entry": None}
+    return {"proven": proven, "reason": reason, "changed": made.changed or bool(made.evicted), "entry": None}
 
 
 def _uncordoned(wanted, as_step, params):
@@ -67,12 +71,12 @@ def _uncordoned(wanted, as_step, params):
             if status != "True":
                 return {"proven": False, "changed": False, "entry": None, "reason": "%s stays cordoned, because it is not ready (%s, %s); bring it back, "
                         "and the next run takes the cordon away (KM903)" % (node, status, why)}
-            state = cordon.lift(api, node)
+            state, changed = cordon.lift(api, node)
     except ApiError as error:
         raise ChangeError("whether %s is still cordoned is not known, because the API does not answer as it should (%s); run again when it does"
                           % (node, error), changed=True)
     told = {cordon.MINE: "", cordon.THEIRS: "the cordon of %s is somebody else's and stays" % node, cordon.NONE: "%s was not cordoned any more" % node}
-    return {"proven": True, "changed": state == cordon.MINE, "entry": None, "reason": told[state]}
+    return {"proven": True, "changed": changed, "entry": None, "reason": told[state]}
 
 
 def _written(wanted, as_step, params):
@@ -139,7 +143,7 @@ def _undrained(record, params):
                 return "not_done", "%s stays cordoned (kubemend_allow: [%s])" % (node, drain_plan.KEEP)
             if drain_plan.ready_of(cordon.node_of(api, node))[0] != "True":
                 return "not_done", "%s is not ready: a cordon of that run stays until it is (KM903)" % node
-            state = cordon.lift(api, node, record["run_id"] if record["remedy"] == DRAIN else None)
+            state, dummy = cordon.lift(api, node, record["run_id"] if record["remedy"] == DRAIN else None)
     except ApiError as error:
         if error.code == 404:
             return "not_done", "there is no Node %s any more" % node

@@ -117,8 +117,8 @@ class _Executor:
             scene = guard.check(self.step, self.params)
             self.credentials, self.notes, former = scene.credentials, scene.notes, scene.former
         if self.as_step.check:
-            told = apply_api.predict(self.step, self.as_step, self.params) if through_api else None
-            return _answer(SKIPPED, "check mode: " + (told or "nothing was changed"), notes=self.notes)
+            would, told = (through_api and apply_api.predict(self.step, self.as_step, self.params)) or (False, "nothing was changed")
+            return _answer(SKIPPED, "check mode: " + told, would, notes=self.notes)
         record = self._record(former)
         earlier = self._earlier(proof.claim(self.as_step, record))
         if earlier:
@@ -131,7 +131,7 @@ class _Executor:
                 proof.end(self.params["run_id"], self.step["id"], proof.NOT_DONE, str(error), self.root)
             raise
         if through_api:
-            self._end(record, proof.PROVEN if done["proven"] else proof.FAILED, done["reason"], None, done["entry"])
+            self._end(record, proof.PROVEN if done["proven"] else proof.FAILED, done["reason"], None, done["entry"], changed=done["changed"])
             return _answer(DONE if done["proven"] else FAILED, done["reason"], done["changed"], None, done["entry"], self.notes)
         return self._proved(record, done, former, begin)
 
@@ -158,7 +158,8 @@ class _Executor:
         states = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
         reason = record.get("reason") if record["state"] != proof.AWAITED else \
             "this step was begun at %s and interrupted; the next run finishes or undoes it" % record.get("at")
-        return _answer(states.get(record["state"], FAILED), reason, record["state"] != proof.NOT_DONE, record.get("seen"), record.get("journal"))
+        changed = record.get("changed", record["state"] != proof.NOT_DONE)
+        return _answer(states.get(record["state"], FAILED), reason, changed, record.get("seen"), record.get("journal"))
 
     def _write(self):
         """The change of the file; {"entry": None} when the step has none."""
@@ -251,9 +252,9 @@ class _Executor:
         else:
             change.replace(intent["real"], intent["sha256_after"], former, step)
 
-    def _end(self, record, state, reason, seen=None, entry=None):
+    def _end(self, record, state, reason, seen=None, entry=None, **more):
         try:
-            proof.end(record["run_id"], record["step"], state, reason, self.root, seen=seen, journal=entry, ended_by=self.params["run_id"])
+            proof.end(record["run_id"], record["step"], state, reason, self.root, seen=seen, journal=entry, ended_by=self.params["run_id"], **more)
         except (OSError, ValueError, ChangeError) as error:
             self.notes.append("how the step ended could not be recorded: %s" % files.one_line(error))
 

@@ -16,6 +16,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import api as
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
     collect_configs, collect_jobs, collect_pinning, collect_pod, collect_rejected, kubeconfig)
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, Door, one_line
+from ansible_collections.kubemend.remediation.plugins.module_utils.cordon_mark import cordon_of
 
 COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pinnable", "pod")
 # They read every pod: only asked for where a fault needs them.
@@ -221,7 +222,7 @@ def node_of(item):
             "addresses": [{"type": one.get("type"), "address": one.get("address")} for one in status.get("addresses") or []],
             "control_plane": any(role in labels for role in roles) or labels.get("kubernetes.io/role") == "master",
             "labels": dict((name, value) for name, value in labels.items() if LABEL.match(name)),
-            "ready": ready[0] if ready else "Unknown", "unschedulable": bool(spec.get("unschedulable")), "created": meta.get("creationTimestamp"),
+            "ready": ready[0] if ready else "Unknown", "unschedulable": bool(spec.get("unschedulable")), "cordon": cordon_of(item), "created": meta.get("creationTimestamp"),
             "devices": collect_rejected.resources_of(item)}
 
 

@@ -14,7 +14,7 @@ __metaclass__ = type
 import json
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import drain_plan, durable
+from ansible_collections.kubemend.remediation.plugins.module_utils import cordon_mark, durable
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import MERGE, ApiError
 
 TRIES = 5
@@ -27,34 +27,37 @@ def node_of(api, name):
     return api.get("/api/v1/nodes/" + name)
 
 
-def put(api, name, run_id, reason):
-    """Cordon the node for this run: MINE, or THEIRS where somebody else's is there, which stays as it is.
+def put(api, name, run_id, reason, held=False):
+    """Cordon the node for this run: (MINE, or THEIRS where somebody else's is there, which stays as it is; whether anything was changed).
 
-    What an earlier run of ours left is taken over. ApiError: whether it is there is told by the annotation, to whoever looks.
+    What an earlier run of ours left is taken over, one that somebody comes back for is good as it is. held: as cordon_mark.cordon_of has it. ApiError: whether it is there is told by the annotation, to whoever looks.
     """
-    mark = json.dumps({"run": run_id, "reason": reason, "at": durable.now()}, sort_keys=True)
+    mark = json.dumps(dict({"run": run_id, "reason": reason, "at": durable.now()}, **({"held": True} if held else {})), sort_keys=True)
 
     def wanted(node):
-        found = drain_plan.cordon_of(node)
-        if drain_plan.cordoned(node) and found is None:
+        found = cordon_mark.cordon_of(node)
+        if cordon_mark.cordoned(node) and found is None:
             return THEIRS, None
-        if found and found["run"] == run_id:
+        if found and (found["run"] == run_id or held and found["held"]):
             return MINE, None
-        return MINE, {"metadata": {"annotations": {drain_plan.CORDON: mark}}, "spec": {"unschedulable": True}}
+        return MINE, {"metadata": {"annotations": {cordon_mark.CORDON: mark}}, "spec": {"unschedulable": True}}
 
     return _patch(api, name, wanted)
 
 
 def lift(api, name, run_id=None):
-    """Take our cordon away: MINE when it was there, THEIRS where it is somebody else's, NONE without any. run_id: only this run's."""
+    """Take our cordon away: (MINE when it was there, THEIRS where it is somebody else's, NONE without any; whether anything was changed).
+
+    run_id: only this run's.
+    """
 
     def wanted(node):
-        found = drain_plan.cordon_of(node)
+        found = cordon_mark.cordon_of(node)
         if found is None:
-            return THEIRS if drain_plan.cordoned(node) else NONE, None
+            return THEIRS if cordon_mark.cordoned(node) else NONE, None
         if run_id not in (None, found["run"]):
             return THEIRS, None
-        return MINE, {"metadata": {"annotations": {drain_plan.CORDON: None}}, "spec": {"unschedulable": None}}
+        return MINE, {"metadata": {"annotations": {cordon_mark.CORDON: None}}, "spec": {"unschedulable": None}}
 
     return _patch(api, name, wanted)
 
@@ -68,7 +71,7 @@ def _patch(api, name, wanted):
         node = node_of(api, name)
         state, patch = wanted(node)
         if patch is None:
-            return MINE if unsure and state == NONE else state  # an answer got lost, not the patch
+            return (MINE, True) if unsure and state in (MINE, NONE) else (state, False)  # an answer got lost, not the patch
         patch["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
         try:
             done = api.send("PATCH", "/api/v1/nodes/" + name, patch, kind=MERGE)
@@ -79,5 +82,5 @@ def _patch(api, name, wanted):
             last = error
             continue
         if done:
-            return state
+            return state, True
     raise last

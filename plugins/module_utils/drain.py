@@ -39,10 +39,10 @@ class Drain:
         self.api, self.run_id = api, run_id
         self.node, self.limit = wanted["node"], wanted.get("timeout") or TIMEOUT
         self.allow, self.most = frozenset(wanted.get("allow") or ()), wanted.get("max_unavailable")
-        self.uid, self.reason = wanted.get("node_uid"), wanted.get("reason") or "drain"
+        self.uid, self.reason, self.held = wanted.get("node_uid"), wanted.get("reason") or "drain", bool(wanted.get("held"))
         self.end = time.monotonic() + self.limit
         self.tell, self.told = tell or (lambda text: None), 0.0
-        self.evicted, self.answers, self.cordon = {}, {}, None
+        self.evicted, self.answers, self.cordon, self.changed = {}, {}, None, False
         self.version = self.policy = None
         self.budgets, self.order = [], itertools.count()
         self.silent_at, self.why_silent = 0.0, None
@@ -101,7 +101,7 @@ class Drain:
         return Client(self.api.path, Deadline(max(1.0, min(REQUEST, self.end - time.monotonic()))))
 
     def predict(self):
-        """What a drain would do now, in one sentence; the API server is asked about each pod where it keeps to a dry run."""
+        """(whether it would change anything, what a drain would do now); the API server is asked about each pod where it keeps to a dry run."""
         plan = self.prepare()
         if drain_plan.can_dry_run(self.api.get("/version")):
             with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
@@ -113,14 +113,15 @@ class Drain:
             plan.notes.append("told by the budgets' numbers, because this API server is too old for a dry run")
         said = ["%d pods would be evicted from %s" % (len(plan.evict), self.node)]
         said += ["%d of them could not go now: %s" % (len(found), drain_plan.names_of(found))] if found else []
-        return "; ".join(said + plan.notes + [text for text in [plan.staying()] if text])
+        changed = bool(plan.evict) or not drain_plan.cordoned(cordon.node_of(self.api, self.node))
+        return changed, "; ".join(said + plan.notes + [text for text in [plan.staying()] if text])
 
     def run(self):
         """(whether the node is drained, what is told). ChangeError with `changed` where the API left us alone with an open cordon."""
         self.prepare()
         begin = time.monotonic()
         try:
-            self.cordon = cordon.put(self.api, self.node, self.run_id, self.reason)
+            self.cordon, self.changed = cordon.put(self.api, self.node, self.run_id, self.reason, self.held)
             left, plan = self._rounds()
         except ChangeError as error:  # what came after the first look refuses it
             told = "%s%s" % (error, self._back())
@@ -289,7 +290,7 @@ class Drain:
         if self.why_silent:
             return "; it stays cordoned until its kubelet is back, and the next run resolves that"
         try:
-            cordon.lift(self.api, self.node, self.run_id)
+            cordon.lift(self.api, self.node, None if self.held else self.run_id)
         except ApiError as error:
             raise ChangeError("%s is not drained, and whether its cordon is gone is not known, because the API does not answer as it should (%s); "
                               "the next run finds out (KM902)" % (self.node, error), changed=True)

@@ -11,14 +11,13 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 import calendar
-import json
 import re
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import disruption, lock
+from ansible_collections.kubemend.remediation.plugins.module_utils import disruption
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import one_line
+from ansible_collections.kubemend.remediation.plugins.module_utils.cordon_mark import cordon_of, cordoned
 
-CORDON = "kubemend.io/cordon"
 MIRROR = "kubernetes.io/config.mirror"
 FENCED, BARE, LOCAL, KEEP = "fenced", "drain_bare_pods", "drain_local_storage", "keep_cordon"  # of kubemend_allow
 FENCES = ("node.kubernetes.io/out-of-service", "node.cloudprovider.kubernetes.io/shutdown")
@@ -177,21 +176,6 @@ def moment(text):
     if not match:
         return None
     return calendar.timegm(time.strptime(match.group(1), "%Y-%m-%dT%H:%M:%S")) + float(match.group(2) or 0)
-
-
-def cordoned(node):
-    """Whether it takes no new pods by somebody's wish."""
-    return bool((node.get("spec") or {}).get("unschedulable"))
-
-
-def cordon_of(node):
-    """Our own cordon as its annotation has it ({run, reason, at}), None where there is none of ours."""
-    text = ((node.get("metadata") or {}).get("annotations") or {}).get(CORDON)
-    try:
-        found = json.loads(text)
-        return found if cordoned(node) and lock.RUN_ID.match(found["run"]) else None
-    except (ValueError, TypeError, KeyError):
-        return None
 
 
 def may_take_out(nodes, name, limit):

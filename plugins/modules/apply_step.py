@@ -74,6 +74,10 @@ options:
     description:
       - Set by the action itself.
     type: int
+  patience:
+    description:
+      - Set by the action itself.
+    type: float
 extends_documentation_fragment:
   - kubemend.remediation.attributes
 attributes:
@@ -147,6 +151,7 @@ def main():
             "lock": {"type": "dict"},
             "check": {"type": "bool", "default": False},
             "timeout": {"type": "int"},
+            "patience": {"type": "float"},
         },
         supports_check_mode=False,
     )

@@ -39,6 +39,7 @@ class Host:
     devices: Mapping[str, Any] = field(default_factory=dict)
     kubelet_started: datetime | None = None
     pinning: Pinning = Pinning()
+    working: frozenset[str] = frozenset()  # runs of ours that are at work there
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -105,7 +106,14 @@ def host_of(document: Mapping[str, Any]) -> Host:
         frozenset(str(name) for name in names if name) - {"127.0.0.1", "::1"},
         {name: record.get("status", "error") for name, record in document.get("collectors", {}).items()},
         control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"),
-        moment(kubelet.get("started_at")), pinning.extract(document))
+        moment(kubelet.get("started_at")), pinning.extract(document), _working(control_plane.data(document, "journal")))
+
+
+def _working(journal: Mapping[str, Any]) -> frozenset[str]:
+    """Runs that hold the lock of a host, or have a step under way on it."""
+    held = journal.get("lock") or {}
+    steps = [one for one in journal.get("unproven") or () if one.get("running")]
+    return frozenset(str(one.get("run_id")) for one in [*steps, *([held] if held.get("held") else [])])
 
 
 def unjudged(known: Mapping[str, Any], reason: str) -> Host:

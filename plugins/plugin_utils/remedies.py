@@ -23,7 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import members
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, Scene, Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Scene, Step
 
 # As the node's journal names it.
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
@@ -269,6 +269,16 @@ def restore_levels(scene: Scene) -> Step | None:
                     diff=diff + "\n", limit=150 + 900 * len(again), guard=node_guard(scene) if again else None)
 
 
+def put_back(scene: Scene) -> Step | None:
+    """KM903: a level by the host that raised it, a cordon through the API."""
+    if not any(proof.kind == "api" for proof in scene.finding.evidence):
+        return restore_levels(scene)
+    of, node = scene.cluster, scene.finding.node
+    return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", f"{of.api_host or 'cluster'}-uncordon-{node}"), of.api_host or "", "KM903", UNCORDON, 1, f"cordon of {node}",
+                node=node, limit=60, diff=f"{node} takes pods again\n", note="only once the node is ready",
+                change={"kind": UNCORDON, "node": node, "cluster_uid": (of.answer("server") or {}).get("kube_system_uid")})
+
+
 def clean_up(scene: Scene) -> Step | None:
     """KM320, where kubemend_cleanup_rejected asks for it: the node's rejected pods, as far as no Job would get another try."""
     if CLEAN_UP not in scene.consent.wishes:
@@ -290,7 +300,7 @@ def probe(of: cluster.Cluster) -> Step:
 
 
 REMEDIES = {
-    "KM902": recover, "KM903": restore_levels,
+    "KM902": recover, "KM903": put_back,
     "KM101": edit_manifest, "KM102": restart, "KM103": edit_manifest, "KM104": edit_config, "KM105": edit_manifest,
     "KM109": move_out, "KM110": kubeadm_config, "KM320": clean_up,
 }

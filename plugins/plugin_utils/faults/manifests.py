@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import FileUse, Process
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 
@@ -157,6 +158,23 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     under_way = (Missing(host.host, "journal", "busy"),) if busy or working else ()
     note = f"step {working[0].get('step')} of run {working[0].get('run_id')} is at work there" if working else ""
     yield Outcome(tuple(hits[:1]), under_way, host.statuses.get("journal") == "ok", host=host.host, note=note)
+
+
+def cordon_left(cluster: Cluster) -> Iterator[Outcome]:
+    """KM903: a node is cordoned by a run of ours that is no longer at work. Nothing without one: what hosts say of it is left_behind's."""
+    working = {run for host in cluster.hosts for run in host.working}
+    for node in (cluster.answer("nodes") or {}).get("items") or ():
+        cordon = node.get("cordon") or {}
+        if not cordon or cordon.get("held") or cordon.get("run") in working:
+            continue
+        name, run = str(node.get("name")), one_line(cordon.get("run"), 40)
+        proof = Proof("api", cluster.api_host or "", object=f"Node {name}", text=f"annotation kubemend.io/cordon: run {run}, "
+                      f"{one_line(cordon.get('reason'), 120)}, at {one_line(cordon.get('at'), 40)}")
+        ready = node.get("ready") == "True"
+        yield Outcome((Hit(f"{name} is still cordoned by run {run}", (proof,),
+                           "let the next repairing run take the cordon away" if ready else
+                           "bring the node back first: it is not ready; then the next repairing run takes the cordon away",
+                           host=next((host.host for host in cluster.hosts if host.node == name), None), node=name),))
 
 
 def left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:

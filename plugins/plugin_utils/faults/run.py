@@ -36,17 +36,20 @@ FAULTS = (
     ),
     Fault(
         code="KM903",
-        title="Log level left behind",
+        title="Our cordon or log level left behind",
         severity="warning",
-        applies="hosts from which a capture raised log levels",
+        applies="hosts from which a capture raised log levels, and nodes that a run cordoned",
         explanation="capture_logs raises levels for a limited time, and a service on the node that raised them puts them back even when the "
                     "controller is gone. Here it did not: the service was removed, or what it asks (an API server, the component itself) never "
                     "answered, or somebody edited the file that gives the level meanwhile, whose bytes then are his. "
-                    "A raised level costs disk and time, and above 7 it logs the bodies of requests.",
+                    "A raised level costs disk and time, and above 7 it logs the bodies of requests. A node that a run drains is cordoned with an annotation "
+                    "(kubemend.io/cordon) that names the run, and takes pods again once it is proven well: where its run ended before that, the cordon stays, "
+                    "and this is it. A cordon without the annotation is somebody else's and never judged here.",
         remedy="Put it back: the next repairing run does, or revert with the capture's run id. It restarts nothing but what was raised by a restart (risk 2). "
-               "Where the file was edited meanwhile, take the argument out by hand: the finding names it.",
+               "Where the file was edited meanwhile, take the argument out by hand: the finding names it. A cordon is taken away once its node is ready.",
         risk=1,
         needs=("journal",),
         node=manifests.left_behind,
+        cluster=manifests.cordon_left,
     ),
 )

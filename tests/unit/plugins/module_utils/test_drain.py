@@ -243,10 +243,11 @@ def test_check_mode_predicts_and_touches_nothing(tmp_path: Path, fake: Cluster, 
     fake.budgets = [budget("web", "web"), budget("sick", "sick", 0, 1, 1, 2)]
     fake.budgets[1]["status"]["disruptionsAllowed"] = 0 if minor == "17" else 1
     answer = run(tmp_path, check=True)
-    assert answer["state"] == "skipped" and not answer["changed"], answer
+    assert answer["state"] == "skipped" and answer["changed"], answer
     assert "3 pods would be evicted from w1; 1 of them could not go now: n/web: PodDisruptionBudget n/web does not let it go" in answer["reason"]
     assert ("too old for a dry run" in answer["reason"]) == (minor == "17") and len(fake.asked) == (0 if minor == "17" else 3)
     assert all(dry for dummy, dummy, dummy, dry in fake.asked) and fake.left() == {"a", "web", "sick", "agent"} and fake.cordon() == FREE
+    assert "no cordon of ours is on w1" in run(tmp_path, NEXT, "uncordon", check=True)["reason"]
     assert not any(one.startswith("PATCH") for one in fake.seen) and not (tmp_path / "kubemend" / "journal").exists()
 
 
@@ -263,6 +264,14 @@ def test_an_api_that_dies_leaves_it_open_and_the_next_run_ends_it(tmp_path: Path
     answer = run(tmp_path, "20261121T110000Z-aaaaaa", "recover")
     assert answer["state"] == "done" and "w1 takes pods again" in answer["reason"] and fake.cordon() == FREE and unproven(tmp_path) == []
     assert run(tmp_path, "20261121T120000Z-aaaaaa")["state"] == "done" and fake.left() == set()
+
+
+def test_a_cordon_that_somebody_comes_back_for_is_good_as_it_is(tmp_path: Path, fake: Cluster) -> None:
+    assert run(tmp_path, held=True)["changed"] and json.loads(fake.the_node()["metadata"]["annotations"]["kubemend.io/cordon"])["held"]
+    again = run(tmp_path, NEXT, held=True)
+    assert again["state"] == "done" and not again["changed"] and sum(one.startswith("PATCH") for one in fake.seen) == 1
+    assert run(tmp_path, "20261121T110000Z-aaaaaa", "uncordon", check=True)["changed"] and fake.cordon() == OURS
+    assert run(tmp_path, "20261121T110000Z-aaaaaa", "uncordon")["changed"] and fake.cordon() == FREE
 
 
 def test_killed_half_way_and_started_again(tmp_path: Path, fake: Cluster) -> None:

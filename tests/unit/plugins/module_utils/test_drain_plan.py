@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import disruption, drain_plan
+from ansible_collections.kubemend.remediation.plugins.module_utils import cordon_mark, disruption, drain_plan
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.disruption import Budget
 from ansible_collections.kubemend.remediation.plugins.module_utils.drain_plan import Pod
@@ -92,7 +92,7 @@ def test_nodes_that_are_refused(item: "dict[str, Any]", allow: "tuple[str, ...]"
 
 
 def test_an_annotation_without_a_cordon_is_no_cordon_of_ours() -> None:
-    assert drain_plan.cordon_of(dict(node("w1"), metadata={"name": "w1", "annotations": OURS})) is None
+    assert cordon_mark.cordon_of(dict(node("w1"), metadata={"name": "w1", "annotations": OURS})) is None
 
 
 @pytest.mark.parametrize("renewed, old", [("2026-11-21T09:00:30.123456Z", False), ("2026-11-21T08:59:59.000000Z", True), ("2026-11-21T09:59:00Z", False),

@@ -1,0 +1,62 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: a drain for whoever asks for one: the step of a repair that is called drain, without a plan around it."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.action.apply_step import PATIENCE, checked, patiently
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+
+REMEDIES = {"drained": apply_api.DRAIN, "uncordoned": apply_api.UNCORDON}
+
+
+class ActionModule(NodeAction):
+    """The same program on the same kind of host: guarded, journalled, and going on when the connection is lost."""
+
+    ENTRY = "plugins.module_utils.apply_step:run"
+    SHIP = ("plugins.module_utils.collect",)
+    MODULE = "kubemend.remediation.node_drain"
+    SPEC = {
+        "name": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": sorted(REMEDIES), "default": "drained"},
+        "drain_timeout": {"type": "int", "default": drain.TIMEOUT},
+        "max_unavailable": {"type": "int", "default": 1},
+        "allow": {"type": "list", "elements": "str", "choices": ["drain_bare_pods", "drain_local_storage", "fenced", "keep_cordon"], "default": []},
+        "reason": {"type": "str", "default": "node_drain"},
+        "kubeconfig": {"type": "path"},
+        "kubectl": {"type": "path"},
+    }
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super(NodeAction, self).run(tmp, task_vars)
+        task_vars = task_vars or {}
+        args = self.validate_argument_spec(argument_spec=self.SPEC)[1]
+        host = str(self._task.delegate_to or task_vars["inventory_hostname"])
+        if args["drain_timeout"] < 1 or args["max_unavailable"] < 1:
+            result.update(failed=True, changed=False, msg="drain_timeout and max_unavailable must be 1 or more.")
+            return result
+        params = _params(args, host, bool(self._task.check_mode))
+        status, reason, answer = patiently(lambda asked: self._ask(host, asked, task_vars), params)
+        record = checked(answer) if status == "ok" else {"state": apply_step.FAILED, "reason": reason, "changed": status == "unreachable"}
+        result.update(host=host, run_id=params["run_id"], changed=record["changed"], reason=record["reason"], name=args["name"])
+        if record["state"] not in (apply_step.DONE, apply_step.SKIPPED):
+            result.update(failed=True, msg=f"{args['name']} is not {args['state']}: {record['reason']}")
+        return result
+
+
+def _params(args: Mapping[str, Any], host: str, check: bool) -> dict[str, Any]:
+    """What the node gets: a run of one step, that nobody else's lock may stand against."""
+    run_id, remedy = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}", REMEDIES[args["state"]]
+    change = {"kind": remedy, "node": args["name"], "timeout": args["drain_timeout"], "max_unavailable": args["max_unavailable"], "allow": args["allow"],
+              "reason": args["reason"], "held": True}
+    step = {"id": f"01-{remedy}-{args['name']}", "host": host, "code": [], "remedy": remedy, "target": args["name"], "change": change}
+    return {"run_id": run_id, "step": step, "lock": None, "check": check, "timeout": int(apply_step.budget(step)) + 1, "name": args["name"],
+            "patience": None if check or remedy != apply_api.DRAIN else PATIENCE, "kubeconfig": args["kubeconfig"], "kubectl": args["kubectl"]}

@@ -1,0 +1,33 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what tells our cordon of a node from everybody else's. Pure, and small: every audit brings it along."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import json
+
+CORDON = "kubemend.io/cordon"
+
+
+def cordoned(node):
+    """Whether a Node takes no new pods by somebody's wish."""
+    return bool((node.get("spec") or {}).get("unschedulable"))
+
+
+def cordon_of(node):
+    """Our own cordon as its annotation has it ({run, reason, at, held}), None where there is none of ours.
+
+    held: somebody asked for it and comes back to end it, so that no run takes it for one that was left behind.
+    """
+    text = ((node.get("metadata") or {}).get("annotations") or {}).get(CORDON)
+    try:
+        found = json.loads(text)
+        if not cordoned(node) or not isinstance(found["run"], str):
+            return None
+        return {"run": found["run"][:80], "reason": str(found.get("reason") or "")[:200], "at": str(found.get("at") or "")[:40],
+                "held": found.get("held") is True}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
