@@ -64,7 +64,7 @@ def lift(api, name, run_id=None):
 
 def _patch(api, name, wanted):
     """Read, decide, patch what was read; read again when somebody wrote meanwhile, or when the answer did not come."""
-    done, unsure = None, None
+    unsure = last = None
     for attempt in range(TRIES):
         if attempt:
             time.sleep(PAUSE * attempt)
@@ -74,13 +74,12 @@ def _patch(api, name, wanted):
             return (MINE, True) if unsure and state in (MINE, NONE) else (state, False)  # an answer got lost, not the patch
         patch["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
         try:
-            done = api.send("PATCH", "/api/v1/nodes/" + name, patch, kind=MERGE)
+            api.send("PATCH", "/api/v1/nodes/" + name, patch, kind=MERGE)
         except ApiError as error:
             unsure = error if error.code is None or error.code >= 500 else unsure
             if error.code is not None and error.code < 500 and error.code not in (409, 429):
                 raise
             last = error
             continue
-        if done:
-            return state, True
-    raise last
+        return state, True
+    raise unsure or last

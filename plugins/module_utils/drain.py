@@ -18,7 +18,7 @@ import threading
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
-from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, cordon, disruption, drain_plan
+from ansible_collections.kubemend.remediation.plugins.module_utils import cordon, disruption, drain_api, drain_plan
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Client, Deadline
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
@@ -39,7 +39,7 @@ class Drain:
         self.api, self.run_id = api, run_id
         self.node, self.limit = wanted["node"], wanted.get("timeout") or TIMEOUT
         self.allow, self.most = frozenset(wanted.get("allow") or ()), wanted.get("max_unavailable")
-        self.uid, self.reason, self.held = wanted.get("node_uid"), wanted.get("reason") or "drain", bool(wanted.get("held"))
+        self.uid, self.reason, self.held = wanted.get("node_uid"), wanted.get("reason") or "drain", bool(wanted.get("held")) or drain_plan.KEEP in self.allow
         self.end = time.monotonic() + self.limit
         self.tell, self.told = tell or (lambda text: None), 0.0
         self.evicted, self.answers, self.cordon, self.changed = {}, {}, None, False
@@ -55,7 +55,7 @@ class Drain:
             refused = drain_plan.may_take_out(list(self.api.items("/api/v1/nodes")), self.node, self.most)
         if refused:
             raise ChangeError("nothing was evicted: " + refused)
-        self.version = disruption_version(self.api)
+        self.version = drain_api.eviction_version(self.api)
         return self._plan("nothing was evicted")
 
     def _node(self):
@@ -72,22 +72,22 @@ class Drain:
     def _old_lease(self):
         """The refusal of a node whose lease is not renewed; one that only looks old, by our clock, is looked at once more."""
         path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + self.node
-        first = _get(self.api, path)
+        first = drain_api.get(self.api, path)
         age = drain_plan.old_lease(first, time.time())
         if age is None:
             return None
         end = time.monotonic() + LEASE_WAIT
         while time.monotonic() < end:
             time.sleep(min(1, LEASE_WAIT))
-            if (_get(self.api, path) or {}).get("spec") != first.get("spec"):
+            if (drain_api.get(self.api, path) or {}).get("spec") != first.get("spec"):
                 return None
         return "%s is not drained: its kubelet has not renewed its lease for %d s, so evicted pods would never end; bring the kubelet back first" % (
             self.node, age)
 
     def _plan(self, nothing):
         pods = [drain_plan.Pod(item) for item in self._pods()]
-        self.budgets = list(budgets(self.api))
-        unfinished = frozenset(job for job in set(pod.job for pod in pods if pod.finished and pod.job) if not _ended(self.api, job))
+        self.budgets = list(drain_api.budgets(self.api))
+        unfinished = frozenset(job for job in set(pod.job for pod in pods if pod.finished and pod.job) if not drain_api.job_ended(self.api, job))
         plan = drain_plan.plan(pods, self.budgets, self.allow, unfinished, self.limit)
         if plan.refused:
             raise ChangeError("%s, %s is not drained: %s" % (nothing, self.node, "; ".join(plan.refused)))
@@ -111,7 +111,7 @@ class Drain:
         else:
             found = [sentence for sentence in (disruption.would_block(pod, self.budgets) for pod in plan.evict) if sentence]
             plan.notes.append("told by the budgets' numbers, because this API server is too old for a dry run")
-        said = ["%d pods would be evicted from %s" % (len(plan.evict), self.node)]
+        said = ["%s would be evicted from %s" % (drain_plan.counted(plan.evict), self.node)]
         said += ["%d of them could not go now: %s" % (len(found), drain_plan.names_of(found))] if found else []
         changed = bool(plan.evict) or not drain_plan.cordoned(cordon.node_of(self.api, self.node))
         return changed, "; ".join(said + plan.notes + [text for text in [plan.staying()] if text])
@@ -121,7 +121,7 @@ class Drain:
         self.prepare()
         begin = time.monotonic()
         try:
-            self.cordon, self.changed = cordon.put(self.api, self.node, self.run_id, self.reason, self.held)
+            self._cordon()
             left, plan = self._rounds()
         except ChangeError as error:  # what came after the first look refuses it
             told = "%s%s" % (error, self._back())
@@ -129,13 +129,21 @@ class Drain:
                 return False, told
             raise ChangeError(told)
         except ApiError as error:
-            raise ChangeError("%s is not drained, because the API does not answer as it should (%s): %d pods were evicted, and whether its cordon "
-                              "is there is not known; the next run finds out (KM902)" % (self.node, error, len(self.evicted)), changed=True)
+            raise ChangeError("%s is not drained, because the API does not answer as it should (%s): %s evicted, and whether its cordon is there is not "
+                              "known; the next run finds out (KM902)" % (self.node, error, drain_plan.counted(self.evicted)), changed=True)
         if left:
             return False, self._failed(left)
-        told = ["%s is drained: %d pods evicted in %d s" % (self.node, len(self.evicted), time.monotonic() - begin)]
+        told = ["%s is drained: %s evicted in %d s" % (self.node, drain_plan.counted(self.evicted), time.monotonic() - begin)]
         told += ["the cordon is somebody else's and stays theirs"] if self.cordon == cordon.THEIRS else []
         return True, "; ".join(told + self._held(plan) + [text for text in [plan.staying()] if text])
+
+    def _cordon(self):
+        try:
+            self.cordon, self.changed = cordon.put(self.api, self.node, self.run_id, self.reason, self.held)
+        except ApiError as error:
+            if error.code is None or error.code >= 500:
+                raise
+            raise ChangeError("nothing was evicted, because %s could not be cordoned (%s)" % (self.node, error))
 
     def _rounds(self):
         """(clauses about who is left, the last Plan)."""
@@ -236,7 +244,7 @@ class Drain:
                 # only their states can tell whether they have ended
                 found = dict((item["metadata"].get("uid"), item) for item in self._pods(api, resourceVersion="0"))
         except ApiError as error:
-            if not _passing(error):
+            if not drain_api.passing(error):
                 raise
             return
         for uid, pod in list(left.items()):
@@ -251,7 +259,7 @@ class Drain:
     def _progress(self, left):
         if left and time.monotonic() - self.told >= TELL:
             self.told = time.monotonic()
-            self.tell("%s: %d pods left" % (self.node, len(left)))
+            self.tell("%s: %s left" % (self.node, drain_plan.counted(left)))
 
     def _silent(self):
         """Whether the kubelet stopped to post its status meanwhile: nothing ends then. Asked as rarely as progress is told."""
@@ -260,14 +268,14 @@ class Drain:
             try:
                 self.why_silent = drain_plan.silent(cordon.node_of(self._patient(), self.node))
             except ApiError as error:
-                if not _passing(error):
+                if not drain_api.passing(error):
                     raise
         return bool(self.why_silent)
 
     def _told(self, left):
         if left:
             try:
-                self.budgets = list(budgets(self._patient()))
+                self.budgets = list(drain_api.budgets(self._patient()))
             except ApiError:
                 pass  # the numbers of before
         return [drain_plan.remaining(pod, self.answers.get(pod.uid), self.budgets, self.limit)
@@ -278,8 +286,8 @@ class Drain:
         names = drain_plan.names_of(sorted(self.evicted.values()))
         if self.why_silent:
             why = "because " + self.why_silent
-        return "%s is not drained %s: %d pods are left (%s); %d were evicted%s%s" % (
-            self.node, why, len(left), drain_plan.names_of(left), len(self.evicted), names and " (%s)" % names, self._back())
+        return "%s is not drained %s: %s left (%s); %s evicted%s%s" % (
+            self.node, why, drain_plan.counted(left), drain_plan.names_of(left), drain_plan.counted(self.evicted), names and " (%s)" % names, self._back())
 
     def _back(self):
         """Our cordon away, or the clause why it stays."""
@@ -309,39 +317,3 @@ class _Pool(concurrent.futures.ThreadPoolExecutor):
         if not hasattr(self._own, "client"):
             self._own.client = Client(self._path, Deadline(max(1.0, self._until - time.monotonic())))
         return self._own.client
-
-
-def disruption_version(api):
-    """v1 or v1beta1 of the Eviction that this API server takes; ChangeError where it takes none."""
-    version = drain_plan.eviction_version(api.get("/api/v1"))
-    if version is None:
-        raise ChangeError("nothing was evicted: this API server serves no Eviction API")
-    return version
-
-
-def budgets(api):
-    """Every disruption.Budget of the cluster, in the newest version that the API server has."""
-    groups = _get(api, "/apis/policy") or {}
-    versions = [one.get("version") for one in groups.get("versions") or []]
-    version = "v1" if "v1" in versions else "v1beta1"
-    for item in api.items("/apis/policy/%s/poddisruptionbudgets" % version) if versions else ():
-        yield disruption.Budget(item, version)
-
-
-def _ended(api, job):
-    found = _get(api, "/apis/batch/v1/namespaces/%s/jobs/%s" % job[:2])
-    return found is None or (found.get("metadata") or {}).get("uid") != job[2] or collect_jobs.job_of(found)["finished"]
-
-
-def _get(api, path):
-    try:
-        return api.get(path)
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return None
-
-
-def _passing(error):
-    """Whether the API server may answer again soon."""
-    return error.code is None or error.code in (408, 410, 429) or error.code >= 500

@@ -128,6 +128,11 @@ def names_of(names):
     return ", ".join(names[:NAMED]) + (" and %d more" % rest if rest > 0 else "")
 
 
+def counted(pods):
+    """How many pods."""
+    return "1 pod" if len(pods) == 1 else "%d pods" % len(pods)
+
+
 def ready_of(node):
     """(status, reason) of the Node's Ready condition."""
     found = next((one for one in (node.get("status") or {}).get("conditions") or [] if one.get("type") == "Ready"), {})
@@ -189,8 +194,8 @@ def may_take_out(nodes, name, limit):
     out = sorted("%s (%s)" % (one, "cordoned" if ready else "not ready") for one, ready, away in seen if one != name and (away or not ready))
     if len(out) < limit:
         return None
-    return "%s is not taken out: %d other nodes are out already, %s; bring them back, or raise kubemend_max_unavailable (%d)" % (
-        name, len(out), names_of(out), limit)
+    return "%s is not taken out, because other nodes are out already: %s; bring them back, or raise kubemend_max_unavailable (%d)" % (
+        name, names_of(out), limit)
 
 
 def _availability(node):

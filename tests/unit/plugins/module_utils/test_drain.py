@@ -132,7 +132,7 @@ def test_what_would_be_lost_is_named_before_anything_goes(tmp_path: Path, fake: 
 def test_not_more_nodes_out_than_allowed(tmp_path: Path, fake: Cluster) -> None:
     fake.put(NODES + "w2", node("w2", unschedulable=True))
     answer = run(tmp_path)
-    assert answer["state"] == "refused" and "1 other nodes are out already, w2 (cordoned)" in answer["reason"]
+    assert answer["state"] == "refused" and "other nodes are out already: w2 (cordoned)" in answer["reason"]
     assert run(tmp_path, NEXT, max_unavailable=2)["state"] == "done"
 
 
@@ -156,8 +156,8 @@ def test_a_budget_that_never_frees(tmp_path: Path, fake: Cluster) -> None:
     fake.budgets = [budget("web", "web", 0, 1, 1, 1)]
     answer = run(tmp_path, timeout=0.4)
     assert answer["state"] == "failed" and answer["changed"], answer
-    for said in ("w1 is not drained within 0 s", "1 pods are left (n/web: PodDisruptionBudget n/web does not let it go (disruptionsAllowed 0: 1 of 1 expected "
-                 "pods are healthy, 1 must be)", "1 were evicted (n/a)", "it takes pods again"):
+    for said in ("w1 is not drained within 0 s", "1 pod left (n/web: PodDisruptionBudget n/web does not let it go (disruptionsAllowed 0: 1 of 1 expected "
+                 "pods are healthy, 1 must be)", "1 pod evicted (n/a)", "it takes pods again"):
         assert said in answer["reason"], (said, answer)
     assert fake.cordon() == FREE and fake.left() == {"web"} and unproven(tmp_path) == []
     again = run(tmp_path, NEXT, timeout=0.2, allow=["keep_cordon"])
@@ -274,6 +274,19 @@ def test_a_cordon_that_somebody_comes_back_for_is_good_as_it_is(tmp_path: Path, 
     assert run(tmp_path, "20261121T110000Z-aaaaaa", "uncordon")["changed"] and fake.cordon() == FREE
 
 
+def test_a_cordon_that_the_api_refuses_leaves_nothing_open(tmp_path: Path, fake: Cluster) -> None:
+    fake.add(pod("a"))
+    fake._patch = lambda path, sent: status(403, "nodes is forbidden")  # type: ignore[method-assign]
+    answer = run(tmp_path)
+    assert (answer["state"], answer["changed"]) == ("refused", False) and "could not be cordoned" in answer["reason"], answer
+    assert fake.asked == [] and unproven(tmp_path) == []
+
+
+def test_an_answer_about_the_cordon_that_gets_lost(tmp_path: Path, fake: Cluster) -> None:
+    fake.before = lambda method, path: fake.wrong.update(PATCH="drop" if sum(one.startswith("PATCH") for one in fake.seen) < 2 else "")
+    assert run(tmp_path)["state"] == "done" and fake.cordon() == OURS and sum(one.startswith("PATCH") for one in fake.seen) == 1
+
+
 def test_killed_half_way_and_started_again(tmp_path: Path, fake: Cluster) -> None:
     fake.add(pod("a"), pod("web", labels={"app": "web"}))
     fake.budgets = [budget("web", "web")]
@@ -289,7 +302,7 @@ def test_killed_half_way_and_started_again(tmp_path: Path, fake: Cluster) -> Non
     assert fake.cordon() == OURS and fake.left() == {"web"} and len(unproven(tmp_path)) == 1
     fake.budgets = []
     goes_on = run(tmp_path, NEXT)  # without a recovery before it
-    assert goes_on["state"] == "done" and "1 pods evicted" in goes_on["reason"] and fake.cordon() == OURS
+    assert goes_on["state"] == "done" and "1 pod evicted" in goes_on["reason"] and fake.cordon() == OURS
     answer = run(tmp_path, "20261121T110000Z-aaaaaa", "recover")
     assert "no cordon of that run is on w1" in answer["reason"] and fake.cordon() == OURS and unproven(tmp_path) == []
     assert run(tmp_path, "20261121T120000Z-aaaaaa", "uncordon")["state"] == "done" and fake.cordon() == FREE

@@ -109,7 +109,7 @@ def one(name: str, ready: str = "True", unschedulable: bool = False) -> "dict[st
 
 
 @pytest.mark.parametrize("nodes, limit, said", [
-    ([one("w1"), one("w2")], 1, None), ([one("w1"), one("w2", "Unknown")], 1, "1 other nodes are out already, w2 (not ready)"),
+    ([one("w1"), one("w2")], 1, None), ([one("w1"), one("w2", "Unknown")], 1, "other nodes are out already: w2 (not ready)"),
     ([one("w1"), one("w2", unschedulable=True)], 1, "w2 (cordoned)"), ([one("w1"), one("w2", unschedulable=True)], 2, None),
     ([one("w1"), one("w2", "False"), one("w3", "False", True)], 2, "w2 (not ready), w3 (not ready)"),
     ([one("w1", "Unknown"), one("w2", "Unknown")], 1, None), ([one("w1", unschedulable=True), one("w2", "False")], 1, "w2"),

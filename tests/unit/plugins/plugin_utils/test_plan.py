@@ -231,3 +231,31 @@ def test_a_probe_comes_last_and_only_behind_a_repair_that_is_allowed(world):
     assert (step.remedy, step.risk, step.allowed, step.host, step.cluster) == ("probe", 1, True, world.api["host"], probed(2)[0].cluster)
     assert "nothing to prove" in probed(1)[-1].blocked_by and "kubemend_max_risk=1" in probed(0)[-1].blocked_by
     assert [item.remedy for item in planned(world, max_risk=2)] == ["edit_manifest"]
+
+
+OURS = {"run": "20261121T090000Z-1a2b3c", "reason": "drain", "at": "2026-11-21T09:00:00Z", "held": False}
+
+
+def cordoned(world, **more):
+    world.api["collectors"]["nodes"]["data"]["items"].append({"name": "w1", "devices": {}, "addresses": [], "ready": "True", "unschedulable": True,
+                                                              "cordon": {**OURS, **more}})
+
+
+def test_our_cordon_that_was_left_behind_goes_last_of_what_lies_in_the_api(world):
+    break_election(world, "m2", SCHEDULER)
+    cordoned(world)
+    steps = planned(world, 2)
+    assert [(step.code, step.remedy, step.allowed) for step in steps] == [("KM101", "edit_manifest", True), ("KM903", "uncordon", True)]
+    assert steps[1].change["node"] == "w1" and steps[1].risk == 1 and steps[1].node == "w1"
+    result = judge.examine([*world.documents.values(), world.api])[0]
+    finding = next(item for item in result.findings if item.code == "KM903")
+    assert (finding.host, finding.severity) == ("w1", "warning") and "w1 is still cordoned by run 20261121T090000Z-1a2b3c" in finding.summary
+
+
+@pytest.mark.parametrize("held, journal", [
+    (True, {}), (False, {"lock": {"run_id": OURS["run"], "held": True}}), (False, {"unproven": [{"run_id": OURS["run"], "step": "x", "running": True}]})])
+def test_a_cordon_that_somebody_comes_back_for_is_no_fault(world, held, journal):
+    cordoned(world, held=held)
+    world.documents["m1"]["collectors"]["journal"] = {"status": "ok", "data": {"levels": [], **journal}}
+    result = judge.examine([*world.documents.values(), world.api])[0]
+    assert not any(item.code == "KM903" for item in result.findings)

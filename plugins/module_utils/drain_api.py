@@ -1,0 +1,50 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what a drain asks the API beside nodes and pods, in whichever version the API server has it."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, disruption, drain_plan
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
+
+
+def eviction_version(api):
+    """v1 or v1beta1 of the Eviction that this API server takes; ChangeError where it takes none."""
+    version = drain_plan.eviction_version(api.get("/api/v1"))
+    if version is None:
+        raise ChangeError("nothing was evicted: this API server serves no Eviction API")
+    return version
+
+
+def budgets(api):
+    """Every disruption.Budget of the cluster, in the newest version that the API server has."""
+    groups = get(api, "/apis/policy") or {}
+    versions = [one.get("version") for one in groups.get("versions") or []]
+    version = "v1" if "v1" in versions else "v1beta1"
+    for item in api.items("/apis/policy/%s/poddisruptionbudgets" % version) if versions else ():
+        yield disruption.Budget(item, version)
+
+
+def job_ended(api, job):
+    """Whether the Job (namespace, name, uid) has come to its end, or is gone."""
+    found = get(api, "/apis/batch/v1/namespaces/%s/jobs/%s" % job[:2])
+    return found is None or (found.get("metadata") or {}).get("uid") != job[2] or collect_jobs.job_of(found)["finished"]
+
+
+def get(api, path):
+    """The object at this path, None without one."""
+    try:
+        return api.get(path)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return None
+
+
+def passing(error):
+    """Whether the API server may answer again soon."""
+    return error.code is None or error.code in (408, 410, 429) or error.code >= 500
