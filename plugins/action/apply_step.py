@@ -25,6 +25,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import S
 STATES = (apply_step.DONE, apply_step.ROLLED_BACK, apply_step.REFUSED, apply_step.FAILED, apply_step.SKIPPED)
 PATIENCE = 10  # seconds between two words about a step that takes long
 NODE_SECONDS = 30  # that the node may take beside it
+BROKEN = 6  # connections in a row after which the node is given up
 VANISHED = ("{host} was lost while the step was under way ({reason}): the node may still be finishing it or putting the former bytes "
             "back, and the next run finds out which")
 
@@ -97,12 +98,20 @@ class ActionModule(NodeAction):
 
 
 def patiently(ask: Callable[[dict[str, Any]], tuple[str, str, dict[str, Any]]], params: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """The answer to a step, and where it takes long, how far it is every PATIENCE seconds: whoever asks again for the same step waits on."""
+    """The answer to a step, and where it takes long, how far it is every PATIENCE seconds: whoever asks again for the same step waits on.
+
+    A connection that breaks while the step is at work costs nothing: the node goes on, and is asked again.
+    """
     if not params["patience"]:
         return ask(params)
-    end, told = time.monotonic() + params["timeout"] + NODE_SECONDS, ""
+    end, told, working, broken = time.monotonic() + params["timeout"] + NODE_SECONDS, "", False, 0
     while True:
         status, reason, answer = ask({**params, "timeout": PATIENCE + NODE_SECONDS})
+        broken = broken + 1 if status == "unreachable" else 0
+        if working and 0 < broken < BROKEN and time.monotonic() < end:
+            time.sleep(PATIENCE)
+            continue
+        working = True
         if status != "ok" or answer.get("state") != apply_step.AT_WORK or time.monotonic() > end:
             return status, reason, answer
         progress = evidence.one_line(answer.get("reason") or "", 200)

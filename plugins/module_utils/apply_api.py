@@ -9,7 +9,8 @@ __metaclass__ = type
 
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import clean_up, config_map, cordon, cordon_mark, drain, drain_plan, journal, probe, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils import (
+    clean_up, config_map, cordon, cordon_mark, drain, drain_plan, journal, lock, probe, proof)
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
@@ -38,8 +39,9 @@ def predict(step, as_step, params):
     try:
         with config_map.reached(_via(step["change"], params), read_only=False, seconds=SECONDS[DRAIN]) as (api, dummy):
             if step["remedy"] == UNCORDON:
-                node = step["change"]["node"]
-                ours = cordon_mark.cordon_of(cordon.node_of(api, node)) is not None
+                node, held = step["change"]["node"], bool(step["change"].get("held"))
+                found = cordon.node_of(api, node)
+                ours = cordon_mark.cordoned(found) and not cordon_mark.theirs(found, held)
                 return ours, "%s would take pods again" % node if ours else "no cordon of ours is on %s" % node
             return drain.Drain(api, step["change"], as_step.run_id).predict()
     except ApiError as error:
@@ -50,9 +52,12 @@ def _drained(step, as_step, params):
     def tell(text):
         proof.tell(as_step.run_id, as_step.step, text, as_step.root)
 
+    def ended(run_id):
+        return bool(lock.RUN_ID.match(run_id)) and (proof.read(run_id, as_step.step, as_step.root) or {}).get("state") == proof.PROVEN
+
     try:
         with config_map.reached(_via(step["change"], params), read_only=False, seconds=seconds_of(step)) as (api, dummy):
-            made = drain.Drain(api, step["change"], as_step.run_id, tell)
+            made = drain.Drain(api, step["change"], as_step.run_id, tell, ended)
             proven, reason = made.run()
     except ApiError as error:  # the drain itself says what it left: here nothing was begun
         raise ChangeError("nothing was evicted, because the API does not answer as it should (%s); run again" % error)
@@ -71,7 +76,7 @@ def _uncordoned(wanted, as_step, params):
             if status != "True":
                 return {"proven": False, "changed": False, "entry": None, "reason": "%s stays cordoned, because it is not ready (%s, %s); bring it back, "
                         "and the next run takes the cordon away (KM903)" % (node, status, why)}
-            state, changed = cordon.lift(api, node)
+            state, changed = cordon.lift(api, node, held=bool(wanted.get("held")))
     except ApiError as error:
         raise ChangeError("whether %s is still cordoned is not known, because the API does not answer as it should (%s); run again when it does"
                           % (node, error), changed=True)

@@ -27,35 +27,37 @@ def node_of(api, name):
     return api.get("/api/v1/nodes/" + name)
 
 
-def put(api, name, run_id, reason, held=False):
+def put(api, name, run_id, reason, held=False, ended=None):
     """Cordon the node for this run: (MINE, or THEIRS where somebody else's is there, which stays as it is; whether anything was changed).
 
-    What an earlier run of ours left is taken over, one that somebody comes back for is good as it is. held: as cordon_mark.cordon_of has it. ApiError: whether it is there is told by the annotation, to whoever looks.
+    What an earlier run of ours left is taken over. held: as cordon_mark.cordon_of has it; one that is held already is good as it is
+    where its run came to its end (ended(run)): the end of an interrupted one is still to come, and takes its cordon away.
+    ApiError: whether it is there is told by the annotation, to whoever looks.
     """
     mark = json.dumps(dict({"run": run_id, "reason": reason, "at": durable.now()}, **({"held": True} if held else {})), sort_keys=True)
 
     def wanted(node):
         found = cordon_mark.cordon_of(node)
-        if cordon_mark.cordoned(node) and found is None:
+        if cordon_mark.theirs(node, held):
             return THEIRS, None
-        if found and (found["run"] == run_id or held and found["held"]):
+        if found and (found["run"] == run_id or held and found["held"] and ended and ended(found["run"])):
             return MINE, None
         return MINE, {"metadata": {"annotations": {cordon_mark.CORDON: mark}}, "spec": {"unschedulable": True}}
 
     return _patch(api, name, wanted)
 
 
-def lift(api, name, run_id=None):
+def lift(api, name, run_id=None, held=False):
     """Take our cordon away: (MINE when it was there, THEIRS where it is somebody else's, NONE without any; whether anything was changed).
 
-    run_id: only this run's.
+    run_id: only this run's; held: one that is held, too.
     """
 
     def wanted(node):
         found = cordon_mark.cordon_of(node)
         if found is None:
             return THEIRS if cordon_mark.cordoned(node) else NONE, None
-        if run_id not in (None, found["run"]):
+        if found["run"] != run_id and (run_id is not None or cordon_mark.theirs(node, held)):
             return THEIRS, None
         return MINE, {"metadata": {"annotations": {cordon_mark.CORDON: None}}, "spec": {"unschedulable": None}}
 

@@ -20,7 +20,7 @@ def cordoned(node):
 def cordon_of(node):
     """Our own cordon as its annotation has it ({run, reason, at, held}), None where there is none of ours.
 
-    held: somebody asked for it and comes back to end it, so that no run takes it for one that was left behind.
+    held: somebody asked for it and comes back to end it: to whoever does not come for them it is somebody else's.
     """
     text = ((node.get("metadata") or {}).get("annotations") or {}).get(CORDON)
     try:
@@ -31,3 +31,9 @@ def cordon_of(node):
                 "held": found.get("held") is True}
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def theirs(node, held=False):
+    """Whether the node is cordoned and not by us; held: on behalf of who asks for cordons and ends them."""
+    found = cordon_of(node)
+    return cordoned(node) and (found is None or found["held"] and not held)

@@ -35,12 +35,13 @@ REQUEST = 30
 class Drain:
     """One drain of one node, as far as it came: `evicted` {uid: name} of those whose eviction was accepted, `cordon` of cordon.put."""
 
-    def __init__(self, api, wanted, run_id, tell=None):
+    def __init__(self, api, wanted, run_id, tell=None, ended=None):
         self.api, self.run_id = api, run_id
         self.node, self.limit = wanted["node"], wanted.get("timeout") or TIMEOUT
         self.allow, self.most = frozenset(wanted.get("allow") or ()), wanted.get("max_unavailable")
         self.uid, self.reason, self.held = wanted.get("node_uid"), wanted.get("reason") or "drain", bool(wanted.get("held")) or drain_plan.KEEP in self.allow
         self.end = time.monotonic() + self.limit
+        self.ended = ended  # for cordon.put
         self.tell, self.told = tell or (lambda text: None), 0.0
         self.evicted, self.answers, self.cordon, self.changed = {}, {}, None, False
         self.version = self.policy = None
@@ -50,7 +51,7 @@ class Drain:
     def prepare(self):
         """The Plan; ChangeError when something refuses it. Nothing is touched."""
         node = self._node()
-        refused = drain_plan.refusal(node, self.allow) or self._old_lease()
+        refused = drain_plan.refusal(node, self.allow, self.held) or self._old_lease()
         if not refused and self.most is not None:
             refused = drain_plan.may_take_out(list(self.api.items("/api/v1/nodes")), self.node, self.most)
         if refused:
@@ -139,7 +140,7 @@ class Drain:
 
     def _cordon(self):
         try:
-            self.cordon, self.changed = cordon.put(self.api, self.node, self.run_id, self.reason, self.held)
+            self.cordon, self.changed = cordon.put(self.api, self.node, self.run_id, self.reason, self.held, self.ended)
         except ApiError as error:
             if error.code is None or error.code >= 500:
                 raise
@@ -298,7 +299,7 @@ class Drain:
         if self.why_silent:
             return "; it stays cordoned until its kubelet is back, and the next run resolves that"
         try:
-            cordon.lift(self.api, self.node, None if self.held else self.run_id)
+            cordon.lift(self.api, self.node, None if self.held else self.run_id, self.held)
         except ApiError as error:
             raise ChangeError("%s is not drained, and whether its cordon is gone is not known, because the API does not answer as it should (%s); "
                               "the next run finds out (KM902)" % (self.node, error), changed=True)

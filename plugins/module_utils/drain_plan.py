@@ -16,7 +16,7 @@ import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import disruption
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import one_line
-from ansible_collections.kubemend.remediation.plugins.module_utils.cordon_mark import cordon_of, cordoned
+from ansible_collections.kubemend.remediation.plugins.module_utils.cordon_mark import cordoned, theirs
 
 MIRROR = "kubernetes.io/config.mirror"
 FENCED, BARE, LOCAL, KEEP = "fenced", "drain_bare_pods", "drain_local_storage", "keep_cordon"  # of kubemend_allow
@@ -147,8 +147,8 @@ def silent(node):
     return "its kubelet does not post its status (Ready is %s%s)" % (status, ", %s" % one_line(reason, 60) if reason else "")
 
 
-def refusal(node, allow=()):
-    """The sentence that refuses the node as it is, or None."""
+def refusal(node, allow=(), held=False):
+    """The sentence that refuses the node as it is, or None; held: as cordon_mark.theirs has it."""
     name = node["metadata"]["name"]
     dead = silent(node)
     if dead:
@@ -159,7 +159,7 @@ def refusal(node, allow=()):
         return None
     if fences:
         return "%s is not drained: it is fenced on purpose (taint %s); allow it with kubemend_allow: [%s]" % (name, ", ".join(fences), FENCED)
-    if cordoned(node) and not cordon_of(node):
+    if theirs(node, held):
         return ("%s is not drained: somebody else cordoned it, and who did may be at work there; uncordon it, or allow it with kubemend_allow: [%s] "
                 "(their cordon stays in any case)" % (name, FENCED))
     return None

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.action import apply_step
+
 # Plays ssh: each question gets the next answer, and is kept.
 SSH = r'''#!/bin/bash
 for word in "$@"; do case $word in h-*) host=$word ;; esac; done
@@ -86,6 +88,15 @@ def test_it_is_asked_again_while_it_is_at_work_and_progress_is_told_once(ran: di
     assert ran["output"].count("w1: 12 pods left") == 1
     for said in ("'patience': 10", "'held': True", "'allow': ['fenced']", "'max_unavailable': 1", "'check': False", "'lock': None", "'node': 'w1'"):
         assert said in sent[0], sent[0][:1500]
+
+
+def test_a_connection_that_breaks_while_it_works_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apply_step, "PATIENCE", 0)
+    at_work, lost = ("ok", "", {"state": "at_work", "reason": ""}), ("unreachable", "closed", {})
+    script = [at_work, lost, lost, at_work, lost, ("ok", "", DONE)]
+    assert apply_step.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}) == ("ok", "", DONE) and not script
+    script = [at_work, *[lost] * 9]
+    assert apply_step.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}) == lost and len(script) == 9 - apply_step.BROKEN
 
 
 def test_check_mode_asks_too(ran: dict[str, Any]) -> None:

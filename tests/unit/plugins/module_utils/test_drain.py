@@ -270,8 +270,11 @@ def test_a_cordon_that_somebody_comes_back_for_is_good_as_it_is(tmp_path: Path, 
     assert run(tmp_path, held=True)["changed"] and json.loads(fake.the_node()["metadata"]["annotations"]["kubemend.io/cordon"])["held"]
     again = run(tmp_path, NEXT, held=True)
     assert again["state"] == "done" and not again["changed"] and sum(one.startswith("PATCH") for one in fake.seen) == 1
-    assert run(tmp_path, "20261121T110000Z-aaaaaa", "uncordon", check=True)["changed"] and fake.cordon() == OURS
-    assert run(tmp_path, "20261121T110000Z-aaaaaa", "uncordon")["changed"] and fake.cordon() == FREE
+    other = run(tmp_path, "20261121T110000Z-aaaaaa")  # of a run that would take it away again
+    assert other["state"] == "refused" and "somebody else cordoned it" in other["reason"]
+    assert not run(tmp_path, "20261121T120000Z-aaaaaa", "uncordon")["changed"] and fake.cordon() == OURS
+    assert run(tmp_path, "20261121T130000Z-aaaaaa", "uncordon", check=True, held=True)["changed"] and fake.cordon() == OURS
+    assert run(tmp_path, "20261121T130000Z-aaaaaa", "uncordon", held=True)["changed"] and fake.cordon() == FREE
 
 
 def test_a_cordon_that_the_api_refuses_leaves_nothing_open(tmp_path: Path, fake: Cluster) -> None:
@@ -287,12 +290,13 @@ def test_an_answer_about_the_cordon_that_gets_lost(tmp_path: Path, fake: Cluster
     assert run(tmp_path)["state"] == "done" and fake.cordon() == OURS and sum(one.startswith("PATCH") for one in fake.seen) == 1
 
 
-def test_killed_half_way_and_started_again(tmp_path: Path, fake: Cluster) -> None:
+@pytest.mark.parametrize("held", [False, True])
+def test_killed_half_way_and_started_again(tmp_path: Path, fake: Cluster, held: bool) -> None:
     fake.add(pod("a"), pod("web", labels={"app": "web"}))
     fake.budgets = [budget("web", "web")]
     child = os.fork()
     if not child:
-        apply_step.work(params(tmp_path, timeout=60))
+        apply_step.work(params(tmp_path, timeout=60, held=held))
         os._exit(0)
     end = time.monotonic() + 20
     while "a" in fake.left() and time.monotonic() < end:
@@ -301,11 +305,11 @@ def test_killed_half_way_and_started_again(tmp_path: Path, fake: Cluster) -> Non
     os.waitpid(child, 0)
     assert fake.cordon() == OURS and fake.left() == {"web"} and len(unproven(tmp_path)) == 1
     fake.budgets = []
-    goes_on = run(tmp_path, NEXT)  # without a recovery before it
+    goes_on = run(tmp_path, NEXT, held=held)  # without a recovery before it
     assert goes_on["state"] == "done" and "1 pod evicted" in goes_on["reason"] and fake.cordon() == OURS
     answer = run(tmp_path, "20261121T110000Z-aaaaaa", "recover")
     assert "no cordon of that run is on w1" in answer["reason"] and fake.cordon() == OURS and unproven(tmp_path) == []
-    assert run(tmp_path, "20261121T120000Z-aaaaaa", "uncordon")["state"] == "done" and fake.cordon() == FREE
+    assert run(tmp_path, "20261121T120000Z-aaaaaa", "uncordon", held=held)["state"] == "done" and fake.cordon() == FREE
 
 
 def test_the_kubelet_dies_meanwhile(tmp_path: Path, fake: Cluster) -> None:
