@@ -178,8 +178,7 @@ def test_retry_after_is_kept(tmp_path: Path, fake: Cluster) -> None:
 def test_what_only_somebody_can_change_is_not_waited_for(tmp_path: Path, fake: Cluster, refused: Any, said: str) -> None:
     fake.add(pod("a"))
     fake.refusals = [refused]
-    begun = time.monotonic()
-    answer = run(tmp_path, timeout=30)
+    begun, answer = time.monotonic(), run(tmp_path, timeout=30)
     assert answer["state"] == "failed" and said in answer["reason"] and "more time would not help" in answer["reason"], answer
     assert time.monotonic() - begun < 5 and fake.cordon() == FREE
 
@@ -342,8 +341,7 @@ def test_what_came_between_the_two_looks_refuses_it_and_takes_the_cordon_back(tm
 def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, fake: Cluster) -> None:
     fake.add(*[pod("p%d" % number) for number in range(12)])
     fake.ends = 1.5
-    asked, answer = 0, {"state": apply_step.AT_WORK}
-    told = []
+    asked, answer, told = 0, {"state": apply_step.AT_WORK}, []
     while answer["state"] == apply_step.AT_WORK and asked < 40:
         answer, asked = apply_step.run(dict(params(tmp_path, timeout=30), patience=0.4)), asked + 1
         told.append(answer["reason"])
