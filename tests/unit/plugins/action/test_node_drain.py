@@ -35,7 +35,7 @@ PLAY = """
     - kubemend.remediation.node_drain: {name: w1, state: "{{ item.state | default('drained') }}", drain_timeout: "{{ item.seconds | default(900) }}",
                                         allow: [fenced]}
       delegate_to: "{{ item.host }}"
-      loop: [{host: drained}, {host: blocked}, {host: lost}, {host: back, state: uncordoned}, {host: liar}, {host: drained, seconds: 0}]
+      loop: [{host: drained}, {host: blocked}, {host: lost}, {host: back, state: uncordoned}, {host: liar}, {host: drained, seconds: 0}, {host: refused}]
       register: done
       ignore_errors: true
     - ansible.builtin.copy:
@@ -44,7 +44,9 @@ PLAY = """
 """
 DONE = {"state": "done", "reason": "w1 is drained", "changed": True, "seconds": 1, "seen": {}, "journal": None, "notes": []}
 ANSWERS = {"drained": [{**DONE, "state": "at_work", "reason": "w1: 12 pods left"}, {**DONE, "state": "at_work", "reason": "w1: 12 pods left"}, DONE],
-           "blocked": [{**DONE, "state": "failed", "reason": "n/web: PodDisruptionBudget\nn/web"}], "liar": [{"state": "{{ 1 }}"}],
+           "blocked": [{**DONE, "state": "failed", "reason": "n/web: PodDisruptionBudget\nn/web"}],
+           "refused": [{**DONE, "state": "refused", "changed": False, "reason": "nothing was evicted, w1 is not drained: n/a; kubemend_allow: [fenced]"}],
+           "liar": [{"state": "{{ 1 }}"}],
            "back": [{**DONE, "changed": False, "reason": "w1 was not cordoned any more"}], "asked": [{**DONE, "state": "skipped", "reason": "check mode: x"}]}
 
 
@@ -80,6 +82,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_what_becomes_of_it(ran: dict[str, Any], index: int, failed: bool, changed: bool, said: str) -> None:
     found = ran["results"][index]
     assert (bool(found.get("failed")), found["changed"]) == (failed, changed) and said in found.get("reason", "") + found.get("msg", ""), found
+
+
+def test_a_refusal_is_said_once_and_by_the_names_of_the_options(ran: dict[str, Any]) -> None:
+    assert ran["results"][1]["msg"] == "w1 is not drained: n/web: PodDisruptionBudget n/web"
+    assert ran["results"][6]["msg"] == "nothing was evicted, w1 is not drained: n/a; allow: [fenced]" and not ran["results"][6]["changed"]
 
 
 def test_it_is_asked_again_while_it_is_at_work_and_progress_is_told_once(ran: dict[str, Any]) -> None:
