@@ -23,14 +23,14 @@ from tests.lab.cluster import Cluster
 
 def _how(name: str, hosts: Path, arguments: tuple[str, ...], report: str, env: dict[str, str] | None) -> dict:
     environment = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), ANSIBLE_NOCOLOR="1", **(env or {}))
-    return {"args": [sys.executable, "-m", "ansible", "playbook", "-i", str(hosts), f"kubemend.remediation.{name}",
+    return {"args": [sys.executable, "-m", "ansible", "playbook", "-i", str(hosts), name if "/" in name else f"kubemend.remediation.{name}",
                      "-e", json.dumps({"kubemend_report_dir": report}), *arguments],
             "env": environment, "stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "text": True}
 
 
 def run(name: str, hosts: Path, *arguments: str, report: str, env: dict[str, str] | None = None
         ) -> subprocess.CompletedProcess:
-    """A playbook of the collection by FQCN, with nothing inherited from the caller's Ansible settings."""
+    """A playbook of the collection by its name, or anybody's by its path, with nothing inherited from the caller's Ansible settings."""
     return subprocess.run(**_how(name, hosts, arguments, report, env), stdout=subprocess.PIPE, timeout=300, check=False)
 
 
