@@ -6,6 +6,8 @@ cordons, a dead kubelet; killed half-way. No healthy node stays cordoned that wa
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.lab import draining, interrupt, pinning
@@ -29,25 +31,26 @@ def journal(cluster):
 
 def test_a_budget_that_blocks_for_a_while(cluster, pods, tmp_path):
     """Check mode names it and touches nothing; the drain waits for it; drained again is unchanged; uncordoned is as before."""
-    pods.create(pods.controller("ReplicaSet", "web", replicas=2), pods.controller("DaemonSet", "agent"), pods.budget("both", "web", 2))
-    there = pods.wait_running(3)
+    pods.create(pods.controller("ReplicaSet", "web", replicas=2), pods.controller("Deployment", "other", replicas=1), pods.controller("DaemonSet", "agent"),
+                pods.budget("both", "web", 2))
+    there = pods.wait_running(4)
     pods.wait_counted("both")
     agent = next(name for name in there if name.startswith("agent"))
     before = node(cluster), journal(cluster)
     said = drain(cluster, tmp_path, "--check")
     assert said["changed"] and f"PodDisruptionBudget {pods.namespace}/both does not let it go" in said["reason"], said
-    assert "2 pods would be evicted from w1; 2 of them could not go now" in said["reason"] and f"{pods.namespace}/{agent}" in said["reason"], said
+    assert "3 pods would be evicted from w1; 2 of them could not go now" in said["reason"] and f"{pods.namespace}/{agent}" in said["reason"], said
     assert (node(cluster), journal(cluster)) == before and pods.on_w1() == there
 
     # whoever is made again may run on a master: one at a time, as the budget will have it
     pods.patch("replicaset", "web", template={"spec": ON_MASTERS})
     with draining.started(cluster, tmp_path, reason="kernel update") as controller:
-        cluster.wait(lambda: "w1: 2 pods left" in controller.output, 60, "the drain to say how far it is")
+        cluster.wait(lambda: "w1: 3 pods left" in controller.output and len(pods.on_w1()) == 3, 60, "the drain to be blocked, and to say how far it is")
         mark = node(cluster)["mark"]
-        assert node(cluster)["cordoned"] and mark["reason"] == "kernel update" and pods.on_w1() == there
+        assert node(cluster)["cordoned"] and mark["reason"] == "kernel update" and {name for name in there if "other" not in name} == set(pods.on_w1())
         pods.patch("pdb", "both", minAvailable=1)
         said = draining.ended(controller)
-    assert said["changed"] and "w1 is drained: 2 pods evicted" in said["reason"] and f"{pods.namespace}/{agent}" in said["reason"], said
+    assert said["changed"] and "w1 is drained: 3 pods evicted" in said["reason"] and f"{pods.namespace}/{agent}" in said["reason"], said
     assert set(pods.on_w1()) == {agent} and said["run_id"] == mark["run"]
     pods.wait_running(3)
 
@@ -125,6 +128,16 @@ def test_killed_half_way(cluster, pods, play, tmp_path):
     assert (done.returncode, [step["remedy"] for step in report["plan"]], codes(report)) == (0, ["recover"], set()), done.stdout[-3000:]
     assert free(cluster) and interrupt.left_over(cluster) == []
     pods.wait_running(3)
+
+
+def test_a_cordon_whose_run_is_gone(cluster, pods, play):
+    """As a repair leaves it, whose journal went with its master: what an audit sees, and who takes it away."""
+    cluster.kubectl("cordon", "w1")
+    mark = {"run": "20260101T000000Z-abcdef", "reason": "drain", "at": "2026-01-01T00:00:00Z"}
+    cluster.kubectl("annotate", "node", "w1", f"{draining.MARK}={json.dumps(mark)}")
+    done, report = play("-e", "kubemend_max_risk=1")
+    assert (done.returncode, [(step["code"], step["remedy"]) for step in report["plan"]]) == (0, [("KM903", "uncordon")]), done.stdout[-3000:]
+    assert codes(report) == set() and free(cluster)
 
 
 def test_the_controller_is_gone_and_the_drain_goes_on(cluster, pods, tmp_path):
