@@ -147,6 +147,8 @@ def _undrained(record, params):
             if record["remedy"] == DRAIN and drain_plan.KEEP in (record.get("allow") or []):
                 return "not_done", "%s stays cordoned (kubemend_allow: [%s])" % (node, drain_plan.KEEP)
             if drain_plan.ready_of(cordon.node_of(api, node))[0] != "True":
+                if record["remedy"] == DRAIN:
+                    cordon.release(api, node, record["run_id"])
                 return "not_done", "%s is not ready: a cordon of that run stays until it is (KM903)" % node
             state, dummy = cordon.lift(api, node, record["run_id"] if record["remedy"] == DRAIN else None)
     except ApiError as error:

@@ -64,6 +64,22 @@ def lift(api, name, run_id=None, held=False):
     return _patch(api, name, wanted)
 
 
+def release(api, name, run_id=None):
+    """Nobody comes back for our cordon any more (run_id: only for this run's): whoever finds it may take it away once the node is well (KM903)."""
+
+    def wanted(node):
+        found = cordon_mark.cordon_of(node)
+        if found is None:
+            return THEIRS if cordon_mark.cordoned(node) else NONE, None
+        if run_id is not None and found["run"] != run_id:
+            return THEIRS, None
+        if not found.pop("held"):
+            return MINE, None
+        return MINE, {"metadata": {"annotations": {cordon_mark.CORDON: json.dumps(found, sort_keys=True)}}}
+
+    return _patch(api, name, wanted)
+
+
 def _patch(api, name, wanted):
     """Read, decide, patch what was read; read again when somebody wrote meanwhile, or when the answer did not come."""
     unsure = last = None

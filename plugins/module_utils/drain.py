@@ -296,10 +296,12 @@ class Drain:
             return "; the cordon is somebody else's and stays" if self.cordon == cordon.THEIRS else ""
         if drain_plan.KEEP in self.allow:
             return "; it stays cordoned (kubemend_allow: [%s])" % drain_plan.KEEP
-        if self.why_silent:
-            return "; it stays cordoned until its kubelet is back, and the next run resolves that"
+        whose = None if self.held else self.run_id
         try:
-            cordon.lift(self.api, self.node, None if self.held else self.run_id, self.held)
+            if self.why_silent:
+                cordon.release(self.api, self.node, whose)
+                return "; it stays cordoned until its kubelet is back, and the next run takes the cordon away then (KM903)"
+            cordon.lift(self.api, self.node, whose, self.held)
         except ApiError as error:
             raise ChangeError("%s is not drained, and whether its cordon is gone is not known, because the API does not answer as it should (%s); "
                               "the next run finds out (KM902)" % (self.node, error), changed=True)

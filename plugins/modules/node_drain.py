@@ -23,6 +23,8 @@ description:
     that has ended, is named and does not keep the Node from being drained.
   - At the time limit it stops, takes its own cordon away, says which pods went and which budget, with its numbers, or finalizer holds the
     others, and fails. Run again, it goes on.
+  - A Node whose kubelet falls silent meanwhile stays cordoned. That is fault KM903 until it is back, and the next repairing run takes the
+    cordon away then.
   - Its cordon carries the annotation C(kubemend.io/cordon). A cordon without it is somebody else's and stays in any case.
   - The work goes on when the connection is lost. A drain whose program was killed is fault KM902, and the next repairing run ends it.
 author: The kubemend authors (@kubemend)

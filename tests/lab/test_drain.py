@@ -13,6 +13,7 @@ import pytest
 from tests.lab import draining, interrupt, pinning
 from tests.lab.draining import HELD, drain, free, node
 from tests.lab.repairing import CONSENT, codes
+from tests.lab.test_capture import FULL
 
 ON_MASTERS = {"nodeSelector": None, "tolerations": [{"key": f"node-role.kubernetes.io/{role}", "operator": "Exists"} for role in ("master", "control-plane")]}
 
@@ -163,3 +164,26 @@ def test_a_kubelet_that_is_silent(cluster, pods, tmp_path):
         assert pods.on_w1() == there and free(cluster)
     finally:
         pinning.start(cluster, "w1")
+
+
+@pytest.mark.skipif(not FULL, reason="a minute: one that is silent before is tried always")
+def test_a_kubelet_that_falls_silent_meanwhile(cluster, pods, play, tmp_path):
+    """The cordon is nobody's to come back for: it is named until the node is well, and then it goes."""
+    pods.create(pods.controller("Deployment", "web", replicas=1), pods.budget("one", "web", 1))
+    pods.wait_running(1)
+    pods.wait_counted("one")
+    with draining.started(cluster, tmp_path) as controller:
+        cluster.wait(lambda: "w1: 1 pod left" in controller.output, 60, "the drain to be blocked")
+        pinning.stop(cluster, "w1")
+        try:
+            said = draining.ended(controller)
+            assert "because its kubelet does not post its status" in said["msg"] and "it stays cordoned until its kubelet is back" in said["msg"], said
+            assert node(cluster)["mark"]["run"] == said["run_id"]
+            _done, report = play(name="audit")
+            assert ("KM903", "w1") in codes(report), codes(report)
+        finally:
+            cluster.exec("w1", ["systemctl", "start", "kubelet"])
+    cluster.wait(lambda: draining.ready(cluster) == "True", 90, "w1 to be back")
+    done, report = play("-e", "kubemend_max_risk=1")
+    assert (done.returncode, [step["remedy"] for step in report["plan"]]) == (0, ["uncordon"]), done.stdout[-3000:]
+    assert free(cluster) and codes(report) == set()

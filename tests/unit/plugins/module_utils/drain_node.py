@@ -135,7 +135,7 @@ class Cluster(Api):
         for key, value in sent["metadata"]["annotations"].items():
             item["metadata"].setdefault("annotations", {})[key] = value
         item["metadata"]["annotations"] = {key: value for key, value in item["metadata"]["annotations"].items() if value is not None}
-        item["spec"] = {key: value for key, value in dict(item["spec"], **sent["spec"]).items() if value is not None}
+        item["spec"] = {key: value for key, value in dict(item["spec"], **sent.get("spec", {})).items() if value is not None}
         return 200, self.put(path, item)
 
     def answer(self, method: str, path: str, query: "dict[str, str]", sent: Any) -> "tuple[int, Any]":

@@ -185,7 +185,7 @@ def test_what_only_somebody_can_change_is_not_waited_for(tmp_path: Path, fake: C
 
 def test_a_namespace_that_ends_and_answers_that_get_lost_are_asked_again(tmp_path: Path, fake: Cluster) -> None:
     fake.add(pod("a"), pod("b"), pod("c"))
-    fake.refusals = [status(403, "it is being terminated", ("NamespaceTerminating", "x")), status(500, "etcdserver: request timed out"), status(409, "conflict")]
+    fake.refusals = [status(403, "it is being terminated", ("NamespaceTerminating", "x")), status(500, "etcdserver: timed out"), status(409, "conflict")]
     assert run(tmp_path, timeout=5)["state"] == "done" and fake.left() == set()
 
 
@@ -311,13 +311,38 @@ def test_killed_half_way_and_started_again(tmp_path: Path, fake: Cluster, held: 
     assert run(tmp_path, "20261121T120000Z-aaaaaa", "uncordon", held=held)["state"] == "done" and fake.cordon() == FREE
 
 
-def test_the_kubelet_dies_meanwhile(tmp_path: Path, fake: Cluster) -> None:
+def marked(fake: Cluster) -> "dict[str, Any]":
+    return dict(json.loads(fake.the_node()["metadata"]["annotations"]["kubemend.io/cordon"]))
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_the_kubelet_dies_meanwhile(tmp_path: Path, fake: Cluster, held: bool) -> None:
     fake.add(pod("a"))
     fake.ends = 60
     threading.Timer(0.3, lambda: fake.the_node().update(status=node("w1", "Unknown", "NodeStatusUnknown")["status"])).start()
-    answer = run(tmp_path, timeout=20)
+    answer = run(tmp_path, timeout=20, held=held)
+    assert marked(fake)["run"] == RUN and not marked(fake).get("held"), "nobody comes back for it: KM903"
     assert answer["state"] == "failed" and "because its kubelet does not post its status" in answer["reason"]
     assert "stays cordoned until its kubelet is back" in answer["reason"] and fake.cordon() == OURS and unproven(tmp_path) == []
+
+
+@pytest.mark.parametrize("allow, left", [([], False), (["keep_cordon"], True)])
+def test_killed_and_its_node_dies(tmp_path: Path, fake: Cluster, allow: "list[str]", left: bool) -> None:
+    """Its record is ended, and so only the annotation can tell of the cordon."""
+    fake.add(pod("web", labels={"app": "web"}))
+    fake.budgets = [budget("web", "web")]
+    child = os.fork()
+    if not child:
+        apply_step.work(params(tmp_path, timeout=60, held=True, allow=allow))
+        os._exit(0)
+    end = time.monotonic() + 20
+    while fake.cordon() != OURS and time.monotonic() < end:
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    fake.the_node().update(status=node("w1", "Unknown", "NodeStatusUnknown")["status"])
+    assert run(tmp_path, NEXT, "recover")["state"] == "done" and unproven(tmp_path) == []
+    assert fake.cordon() == OURS and bool(marked(fake).get("held")) == left
 
 
 def test_somebody_writes_the_node_at_the_same_moment(tmp_path: Path, fake: Cluster) -> None:
