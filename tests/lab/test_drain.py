@@ -13,6 +13,7 @@ import pytest
 from tests.lab import draining, interrupt, pinning
 from tests.lab.draining import HELD, drain, free, node
 from tests.lab.repairing import CONSENT, codes
+from tests.lab.staticpod import processes
 from tests.lab.test_capture import FULL
 
 ON_MASTERS = {"nodeSelector": None, "tolerations": [{"key": f"node-role.kubernetes.io/{role}", "operator": "Exists"} for role in ("master", "control-plane")]}
@@ -187,3 +188,20 @@ def test_a_kubelet_that_falls_silent_meanwhile(cluster, pods, play, tmp_path):
     done, report = play("-e", "kubemend_max_risk=1")
     assert (done.returncode, [step["remedy"] for step in report["plan"]]) == (0, ["uncordon"]), done.stdout[-3000:]
     assert free(cluster) and codes(report) == set()
+
+
+@pytest.mark.skipif(not FULL, reason="a minute: only in the whole matrix")
+def test_the_api_server_starts_again_meanwhile(cluster, pods, tmp_path):
+    """That through which the drain goes: nothing is lost but time, and no answer is taken for another."""
+    pods.create(pods.controller("Deployment", "web", replicas=2), pods.budget("both", "web", 2))
+    pods.wait_running(2)
+    pods.wait_counted("both")
+    with draining.started(cluster, tmp_path) as controller:
+        cluster.wait(lambda: "w1: 2 pods left" in controller.output, 60, "the drain to be blocked")
+        (pid, _argv), = processes(cluster, "m1", "kube-apiserver")
+        cluster.exec("m1", ["kill", "-9", str(pid)])
+        pods.kubectl("delete", "pdb", "both", node="m2")
+        said = draining.ended(controller)
+    assert "w1 is drained: 2 pods evicted" in said["reason"] and not said["failed"], said
+    cluster.wait(lambda: pods.on_w1() == {}, 60, "the API server to say so")
+    assert node(cluster)["mark"]["run"] == said["run_id"] and interrupt.left_over(cluster) == []
