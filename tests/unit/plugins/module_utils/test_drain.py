@@ -289,19 +289,23 @@ def test_an_answer_about_the_cordon_that_gets_lost(tmp_path: Path, fake: Cluster
     assert run(tmp_path)["state"] == "done" and fake.cordon() == OURS and sum(one.startswith("PATCH") for one in fake.seen) == 1
 
 
+def begun_and_killed(tmp_path: Path, when: Any, **more: Any) -> None:
+    child = os.fork()
+    if not child:
+        apply_step.work(params(tmp_path, timeout=60, **more))
+        os._exit(0)
+    end = time.monotonic() + 20
+    while not when() and time.monotonic() < end:
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
 @pytest.mark.parametrize("held", [False, True])
 def test_killed_half_way_and_started_again(tmp_path: Path, fake: Cluster, held: bool) -> None:
     fake.add(pod("a"), pod("web", labels={"app": "web"}))
     fake.budgets = [budget("web", "web")]
-    child = os.fork()
-    if not child:
-        apply_step.work(params(tmp_path, timeout=60, held=held))
-        os._exit(0)
-    end = time.monotonic() + 20
-    while "a" in fake.left() and time.monotonic() < end:
-        time.sleep(0.05)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    begun_and_killed(tmp_path, lambda: "a" not in fake.left(), held=held)
     assert fake.cordon() == OURS and fake.left() == {"web"} and len(unproven(tmp_path)) == 1
     fake.budgets = []
     goes_on = run(tmp_path, NEXT, held=held)  # without a recovery before it
@@ -331,15 +335,7 @@ def test_killed_and_its_node_dies(tmp_path: Path, fake: Cluster, allow: "list[st
     """Its record is ended, and so only the annotation can tell of the cordon."""
     fake.add(pod("web", labels={"app": "web"}))
     fake.budgets = [budget("web", "web")]
-    child = os.fork()
-    if not child:
-        apply_step.work(params(tmp_path, timeout=60, held=True, allow=allow))
-        os._exit(0)
-    end = time.monotonic() + 20
-    while fake.cordon() != OURS and time.monotonic() < end:
-        time.sleep(0.05)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    begun_and_killed(tmp_path, lambda: fake.cordon() == OURS, held=True, allow=allow)
     fake.the_node().update(status=node("w1", "Unknown", "NodeStatusUnknown")["status"])
     assert run(tmp_path, NEXT, "recover")["state"] == "done" and unproven(tmp_path) == []
     assert fake.cordon() == OURS and bool(marked(fake).get("held")) == left
