@@ -14,8 +14,8 @@ __metaclass__ = type
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import one_line
 
 # What became of an eviction that was asked for.
-GONE, BUDGET, CROSSING, BUSY, CHANGED, CLOSING, UNSURE, REFUSED = (
-    "gone", "budget", "crossing", "busy", "changed", "closing", "unsure", "refused")
+GONE, BUDGET, CROSSING, BUSY, CHANGED, CLOSING, UNSURE, DENIED, REFUSED = (
+    "gone", "budget", "crossing", "busy", "changed", "closing", "unsure", "denied", "refused")
 FINAL = (CROSSING, REFUSED)  # asking again brings the same until somebody changes something
 RETRY = 5.0  # seconds, where the API server does not say when to ask again
 CROSSED = "more than one PodDisruptionBudget"
@@ -139,9 +139,17 @@ def meaning(error):
         return CROSSING, seconds, said
     if error.code == 403 and "NamespaceTerminating" in reasons:
         return CLOSING, seconds, said
+    if denied(error):
+        return DENIED, seconds, said
     if error.code is None or error.code >= 500 or error.code == 408:
         return UNSURE, seconds, said
     return REFUSED, seconds, said
+
+
+def denied(error):
+    """Whether it is the user who may not, or is not known, rather than the object that must not."""
+    said = str((error.body if isinstance(error.body, dict) else {}).get("message") or error)
+    return error.code == 401 or error.code == 403 and 'User "' in said and " cannot " in said
 
 
 def retry_after(error, body=None):

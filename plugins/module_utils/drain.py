@@ -30,6 +30,8 @@ ROUNDS = 3  # pods that were bound at the very moment of the cordon leave in a s
 HELD_SECONDS = 10  # in which whoever set a finalizer usually takes it away, once the pod has ended
 LEASE_WAIT = 12  # a kubelet renews its lease every 10 s, by a clock that need not be ours
 REQUEST = 30
+DENIED_SECONDS = 60  # in which an API server that has just started learns who may do what
+BACK_SECONDS = 60  # for the way back, when the API server is away: beside the time limit, within apply_api's time for a drain
 
 
 class Drain:
@@ -46,7 +48,7 @@ class Drain:
         self.evicted, self.answers, self.cordon, self.changed = {}, {}, None, False
         self.version = self.policy = None
         self.budgets, self.order = [], itertools.count()
-        self.silent_at, self.why_silent = 0.0, None
+        self.silent_at, self.why_silent, self.denied_at = 0.0, None, None
 
     def prepare(self):
         """The Plan; ChangeError when something refuses it. Nothing is touched."""
@@ -93,6 +95,9 @@ class Drain:
         if plan.refused:
             raise ChangeError("%s, %s is not drained: %s" % (nothing, self.node, "; ".join(plan.refused)))
         return plan
+
+    def _plan_again(self, nothing):
+        return drain_api.patiently(lambda: self._plan(nothing), self.end, POLL)
 
     def _pods(self, api=None, accept=door.JSON, **query):
         return (api or self.api).items("/api/v1/pods", dict(query, fieldSelector="spec.nodeName=" + self.node), accept)
@@ -150,7 +155,7 @@ class Drain:
         """(clauses about who is left, the last Plan)."""
         seen = {}
         for dummy in range(ROUNDS):
-            plan = self._plan("no more was evicted" if self.evicted else "nothing was evicted")
+            plan = self._plan_again("no more was evicted" if self.evicted else "nothing was evicted")
             going = [pod for pod in plan.going if not pod.held or pod.uid not in seen]
             if not going:
                 return [], plan
@@ -158,7 +163,7 @@ class Drain:
             left = self._empty(going)
             if left:
                 return left, plan
-        plan = self._plan("no more was evicted")
+        plan = self._plan_again("no more was evicted")
         back = [pod.name for pod in plan.going if pod.uid not in seen]
         return ["%s: made again on this node although it is cordoned; its controller names the node, or it tolerates "
                 "node.kubernetes.io/unschedulable" % name for name in back], plan
@@ -220,7 +225,7 @@ class Drain:
         return None
 
     def _accepted(self, pod):
-        self.evicted[pod.uid] = pod.name
+        self.evicted[pod.uid], self.denied_at = pod.name, None
         self.answers[pod.uid] = (None, None)
 
     def _answered(self, pod, answer, left, due):
@@ -228,6 +233,9 @@ class Drain:
             self._accepted(pod)
             return
         kind, seconds, said = answer
+        if kind == disruption.DENIED:
+            self.denied_at = self.denied_at or time.monotonic()
+            kind = disruption.BUSY if time.monotonic() - self.denied_at < DENIED_SECONDS else disruption.REFUSED
         self.answers[pod.uid] = (kind, said)
         if kind == disruption.GONE:
             left.pop(pod.uid, None)
@@ -296,12 +304,12 @@ class Drain:
             return "; the cordon is somebody else's and stays" if self.cordon == cordon.THEIRS else ""
         if drain_plan.KEEP in self.allow:
             return "; it stays cordoned (kubemend_allow: [%s])" % drain_plan.KEEP
-        whose = None if self.held else self.run_id
+        whose, end = None if self.held else self.run_id, time.monotonic() + BACK_SECONDS
         try:
             if self.why_silent:
-                cordon.release(self.api, self.node, whose)
+                drain_api.patiently(lambda: cordon.release(self.api, self.node, whose), end, POLL)
                 return "; it stays cordoned until its kubelet is back, and the next run takes the cordon away then (KM903)"
-            cordon.lift(self.api, self.node, whose, self.held)
+            drain_api.patiently(lambda: cordon.lift(self.api, self.node, whose, self.held), end, POLL)
         except ApiError as error:
             raise ChangeError("%s is not drained, and whether its cordon is gone is not known, because the API does not answer as it should (%s); "
                               "the next run finds out (KM902)" % (self.node, error), changed=True)

@@ -7,6 +7,8 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import time
+
 from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, disruption, drain_plan
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
@@ -46,5 +48,16 @@ def get(api, path):
 
 
 def passing(error):
-    """Whether the API server may answer again soon."""
-    return error.code is None or error.code in (408, 410, 429) or error.code >= 500
+    """Whether the API server may answer again soon. One that has just started knows no rights yet, and denies its administrators."""
+    return error.code is None or error.code in (401, 408, 410, 429) or error.code >= 500 or disruption.denied(error)
+
+
+def patiently(call, end, pause):
+    """What call() returns, asked again until that time (monotonic) while the API server is away."""
+    while True:
+        try:
+            return call()
+        except ApiError as error:
+            if not passing(error) or time.monotonic() + pause > end:
+                raise
+        time.sleep(pause)

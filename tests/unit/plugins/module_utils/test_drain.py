@@ -27,6 +27,7 @@ FREE, OURS, THEIRS = (False, False), (True, True), (True, False)
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Cluster]":
     for module, name, value in ((drain, "POLL", 0.02), (drain, "TELL", 0.1), (drain, "HELD_SECONDS", 0.1), (drain, "LEASE_WAIT", 0.05),
+                                (drain, "BACK_SECONDS", 0.1),
                                 (disruption, "RETRY", 0.05), (cordon, "PAUSE", 0.01), (apply_api, "READY_SECONDS", 0.1)):
         monkeypatch.setattr(module, name, value)
     cluster = Cluster()
@@ -339,6 +340,20 @@ def test_killed_and_its_node_dies(tmp_path: Path, fake: Cluster, allow: "list[st
     fake.the_node().update(status=node("w1", "Unknown", "NodeStatusUnknown")["status"])
     assert run(tmp_path, NEXT, "recover")["state"] == "done" and unproven(tmp_path) == []
     assert fake.cordon() == OURS and bool(marked(fake).get("held")) == left
+
+
+DENIED = status(403, 'pods "a" is forbidden: User "kubernetes-admin" cannot create resource "pods/eviction" in API group "" in the namespace "n"')
+
+
+@pytest.mark.parametrize("patience, state", [(60, "done"), (0, "failed")])
+def test_an_api_server_that_has_just_started_knows_no_rights_yet(tmp_path: Path, fake: Cluster, monkeypatch: pytest.MonkeyPatch, patience: int,
+                                                                 state: str) -> None:
+    monkeypatch.setattr(drain, "DENIED_SECONDS", patience)
+    fake.add(pod("a"))
+    fake.refusals = [DENIED, DENIED]
+    answer = run(tmp_path, timeout=5)
+    assert answer["state"] == state and unproven(tmp_path) == [], answer
+    assert state == "done" or "cannot create resource" in answer["reason"] and fake.cordon() == FREE
 
 
 def test_somebody_writes_the_node_at_the_same_moment(tmp_path: Path, fake: Cluster) -> None:
