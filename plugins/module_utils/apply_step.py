@@ -129,6 +129,8 @@ class _Executor:
         except ChangeError as error:
             if not error.changed:
                 proof.end(self.params["run_id"], self.step["id"], proof.NOT_DONE, str(error), self.root)
+            else:  # whoever was told how far it is, and asks again, is told this
+                proof.tell(self.params["run_id"], self.step["id"], str(error), self.root, "ended_so")
             raise
         if through_api:
             self._end(record, proof.PROVEN if done["proven"] else proof.FAILED, done["reason"], None, done["entry"], changed=done["changed"])
@@ -157,7 +159,7 @@ class _Executor:
             return _answer(AT_WORK, record.get("progress"), True)
         states = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
         reason = record.get("reason") if record["state"] != proof.AWAITED else \
-            "this step was begun at %s and interrupted; the next run finishes or undoes it" % record.get("at")
+            record.get("ended_so") or "this step was begun at %s and interrupted; the next run finishes or undoes it" % record.get("at")
         changed = record.get("changed", record["state"] != proof.NOT_DONE)
         return _answer(states.get(record["state"], FAILED), reason, changed, record.get("seen"), record.get("journal"))
 

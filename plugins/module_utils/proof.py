@@ -77,12 +77,12 @@ def end(run_id, step, state, reason=None, root=ROOT, **more):
             durable.put(name_of(step), dict(record, state=state, reason=reason, ended=durable.now(), **more), fd)
 
 
-def tell(run_id, step, text, root=ROOT):
-    """How far the step is, for whoever waits for it. What cannot be written is not told."""
+def tell(run_id, step, text, root=ROOT, name="progress"):
+    """How far the step is, for whoever waits for it, or as `ended_so` why it stays open. What cannot be written is not told."""
     try:
         with durable.exclusive(root), journal.opened(root, run_id) as fd:
             record = durable.load(name_of(step), fd)
-            durable.put(name_of(step), dict(record, progress=text), fd)
+            durable.put(name_of(step), dict(record, **{name: text}), fd)
     except (OSError, ValueError, TypeError, ChangeError):
         return
 

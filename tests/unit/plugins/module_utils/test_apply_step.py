@@ -137,8 +137,8 @@ def _words(node: Node, step: dict[str, Any]) -> None:
     step["expect"]["words"] = ["kube-scheduler", f"--port={node.port}", "--secure-port=0", "--leader-elect=false", "--v=9"]
 
 
-def _api_server(node: Node, step: dict[str, Any]) -> None:
-    step["expect"]["component"] = "kube-apiserver"
+def _etcd(node: Node, step: dict[str, Any]) -> None:
+    step["expect"]["component"] = "etcd"
 
 
 def _foreign(node: Node, step: dict[str, Any]) -> None:
@@ -149,7 +149,7 @@ def _foreign(node: Node, step: dict[str, Any]) -> None:
     (_gone, "is gone from the runtime of m2"), (_mute, "container runtime of m2 does not answer"), (_sick, "kubelet of m2 is not healthy"),
     (_other, "kube-scheduler.yaml.bak on m2 may hold"), (_restarted, "the evidence is old"), (_reused, "the evidence is old"),
     (_silent, "no API server answers from m2"), (_edited, "no longer what evidence said"), (_words, "--v is '9' in the manifest and not set"),
-    (_api_server, "kube-apiserver of m2 is not edited"), (_foreign, "is not done on a node"),
+    (_etcd, "etcd of m2 is not edited"), (_foreign, "is not done on a node"),
 ])
 def test_refused_before_the_write(node: Node, broken: Any, said: str) -> None:
     former, step = node.manifest.read_bytes(), node.step()

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A drain against an API server that refuses, hurries, forgets and dies; what it leaves, and what the next run makes of it."""
 
+import contextlib
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, cordon, disruption, drain, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 from tests.unit.plugins.module_utils.api_node import UID, made
 from tests.unit.plugins.module_utils.change_node import NEXT, RUN
@@ -383,3 +385,17 @@ def test_whoever_waits_is_told_how_far_it_is(tmp_path: Path, fake: Cluster) -> N
         told.append(answer["reason"])
     assert answer["state"] == "done" and "w1: 12 pods left" in told and asked > 2, told
     assert len(fake.evicted()) == 12
+
+
+def test_whoever_waits_is_told_why_it_stays_open(tmp_path: Path, fake: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def left_alone(dummy: Any) -> Any:
+        time.sleep(1)
+        raise ChangeError("the API is away", changed=True)
+
+    monkeypatch.setattr(drain.Drain, "run", left_alone)
+    asked, answer = 0, {"state": apply_step.AT_WORK}
+    while answer["state"] == apply_step.AT_WORK and asked < 40:
+        answer, asked = apply_step.run(dict(params(tmp_path, timeout=30), patience=0.3)), asked + 1
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)  # as init does on a node
+    assert (answer["state"], answer["reason"]) == ("failed", "the API is away") and asked > 1 and len(unproven(tmp_path)) == 1
