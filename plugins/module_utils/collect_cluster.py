@@ -222,7 +222,8 @@ def node_of(item):
             "addresses": [{"type": one.get("type"), "address": one.get("address")} for one in status.get("addresses") or []],
             "control_plane": any(role in labels for role in roles) or labels.get("kubernetes.io/role") == "master",
             "labels": dict((name, value) for name, value in labels.items() if LABEL.match(name)),
-            "ready": ready[0] if ready else "Unknown", "unschedulable": bool(spec.get("unschedulable")), "cordon": cordon_of(item), "created": meta.get("creationTimestamp"),
+            "ready": ready[0] if ready else "Unknown", "unschedulable": bool(spec.get("unschedulable")), "cordon": cordon_of(item),
+            "created": meta.get("creationTimestamp"),
             "devices": collect_rejected.resources_of(item)}
 
 

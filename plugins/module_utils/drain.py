@@ -150,6 +150,9 @@ class Drain:
             if error.code is None or error.code >= 500:
                 raise
             raise ChangeError("nothing was evicted, because %s could not be cordoned (%s)" % (self.node, error))
+        if self.cordon == cordon.THEIRS and drain_plan.FENCED not in self.allow:
+            raise ChangeError("nothing was evicted, because somebody else cordoned %s at this moment, and who did may be at work there; uncordon it, or allow "
+                              "it by name: %s" % (self.node, drain_plan.FENCED))
 
     def _rounds(self):
         """(clauses about who is left, the last Plan)."""

@@ -103,7 +103,8 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
 
 
 PROBE, CLEAN_UP, UNCORDON = "probe", "clean_up", "uncordon"
-_RANK = {"recover": 0, "restore_levels": 0, "move_out": 1, "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9, UNCORDON: 9, CLEAN_UP: 10, PROBE: 11}
+_RANK = {"recover": 0, "restore_levels": 0, "move_out": 1, "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9, UNCORDON: 9,
+         CLEAN_UP: 10, PROBE: 11}
 
 
 def _order(step: Step) -> tuple[str, int, str, int, str]:

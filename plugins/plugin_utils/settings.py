@@ -204,8 +204,6 @@ class Variable:
     later: str = ""
 
 
-_REPAIR = "this version observes only and repairs nothing"
-
 VARIABLES: dict[str, Variable] = {
     "kubemend_hosts": Variable(_pattern, None),
     "kubemend_control_plane_group": Variable(_text, "kube_control_plane"),
@@ -237,7 +235,7 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_capture_match": Variable(_expression, None),
     "kubemend_probe": Variable(_boolean, False),
     "kubemend_cleanup_rejected": Variable(_boolean, False),
-    "kubemend_patch_workloads": Variable(_boolean, False, later=_REPAIR),
+    "kubemend_patch_workloads": Variable(_boolean, False, later="this version patches no workload; the report has the patches"),
     "kubemend_capture": Variable(_boolean, False, later="capture with the playbook capture_logs"),
     "kubemend_expect_pinning": Variable(_selector, None),
 }

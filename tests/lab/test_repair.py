@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 
 from tests.lab import jobs
+from tests.lab.incident import by_name
 from tests.lab.repairing import CONSENT, broken, codes, listing, state, untouched
 from tests.lab.staticpod import MANAGER, manifest, set_flag, wait_election_off, wait_flag
 
@@ -122,5 +123,6 @@ def test_without_an_api_server_nothing_is_edited(cluster, play):
     with broken(cluster, "api-down"):
         before = {name: entry[0] for name, entry in state(cluster).items()}
         _done, report = play(*CONSENT)
+        assert {(one["code"], one["host"], one["component"]) for one in report["findings"]} == by_name("api-down").expect(cluster, "m2")
         assert {step["allowed"] for step in report["plan"]} == {False}
         assert {name: entry[0] for name, entry in state(cluster).items()} == before

@@ -163,6 +163,7 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 def cordon_left(cluster: Cluster) -> Iterator[Outcome]:
     """KM903: a node is cordoned by a run of ours that is no longer at work. Nothing without one: what hosts say of it is left_behind's."""
     working = {run for host in cluster.hosts for run in host.working}
+    unasked = tuple(Missing(host.host, "host", host.status) for host in cluster.hosts if host.status == "not_asked")
     for node in (cluster.answer("nodes") or {}).get("items") or ():
         cordon = node.get("cordon") or {}
         if not cordon or cordon.get("held") or cordon.get("run") in working:
@@ -171,6 +172,9 @@ def cordon_left(cluster: Cluster) -> Iterator[Outcome]:
         proof = Proof("api", cluster.api_host or "", object=f"Node {name}", text=f"annotation kubemend.io/cordon: run {run}, "
                       f"{one_line(cordon.get('reason'), 120)}, at {one_line(cordon.get('at'), 40)}")
         ready = node.get("ready") == "True"
+        if unasked:  # its run may be at work from there
+            yield Outcome((), unasked)
+            continue
         yield Outcome((Hit(f"{name} is still cordoned by run {run}", (proof,),
                            "let the next repairing run take the cordon away" if ready else
                            "bring the node back first: it is not ready; then the next repairing run takes the cordon away",

@@ -358,6 +358,19 @@ def test_an_api_server_that_has_just_started_knows_no_rights_yet(tmp_path: Path,
     assert state == "done" or "cannot create resource" in answer["reason"] and fake.cordon() == FREE
 
 
+@pytest.mark.parametrize("allow, state", [([], "refused"), (["fenced"], "done")])
+def test_somebody_cordons_it_between_the_look_and_ours(tmp_path: Path, fake: Cluster, allow: "list[str]", state: str) -> None:
+    def meanwhile(method: str, path: str) -> None:
+        if "poddisruptionbudgets" in path:
+            fake.the_node()["spec"]["unschedulable"] = True
+
+    fake.add(pod("a"))
+    fake.before = meanwhile
+    answer = run(tmp_path, allow=allow)
+    assert answer["state"] == state and fake.cordon() == THEIRS and (fake.left() == {"a"}) is (state == "refused"), answer
+    assert state == "done" or "somebody else cordoned w1 at this moment" in answer["reason"]
+
+
 def test_somebody_writes_the_node_at_the_same_moment(tmp_path: Path, fake: Cluster) -> None:
     times = []
 

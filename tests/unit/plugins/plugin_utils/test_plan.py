@@ -252,6 +252,13 @@ def test_our_cordon_that_was_left_behind_goes_last_of_what_lies_in_the_api(world
     assert (finding.host, finding.severity) == ("w1", "warning") and "w1 is still cordoned by run 20261121T090000Z-1a2b3c" in finding.summary
 
 
+def test_where_masters_were_left_out_its_run_may_be_at_work(world):
+    cordoned(world)
+    world.silence("m2", "not_asked")
+    result = judge.examine([*world.documents.values(), world.api])[0]
+    assert "KM903" in {item.code for item in result.not_judged} and not any(item.code == "KM903" for item in result.findings)
+
+
 @pytest.mark.parametrize("held, journal", [
     (True, {}), (False, {"lock": {"run_id": OURS["run"], "held": True}}), (False, {"unproven": [{"run_id": OURS["run"], "step": "x", "running": True}]})])
 def test_a_cordon_that_somebody_comes_back_for_is_no_fault(world, held, journal):
