@@ -46,10 +46,7 @@ class ActionModule(NodeAction):
     }
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super(NodeAction, self).run(tmp, task_vars)
-        task_vars = task_vars or {}
-        args = self.validate_argument_spec(argument_spec=self.SPEC)[1]
-        host = str(self._task.delegate_to or task_vars["inventory_hostname"])
+        result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         folder, identity = args["report_dir"], args["id"]
         if self._task.check_mode:
             result.update(changed=False, skipped=True, host=host, id=identity, state=apply_step.SKIPPED, reason="check mode")

@@ -81,10 +81,7 @@ class ActionModule(NodeAction):
     }
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super(NodeAction, self).run(tmp, task_vars)
-        task_vars = task_vars or {}
-        args = self.validate_argument_spec(argument_spec=self.SPEC)[1]
-        host = str(self._task.delegate_to or task_vars["inventory_hostname"])
+        result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         try:
             if args["state"] == "planned":
                 found = self._plan(args)

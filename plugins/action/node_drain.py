@@ -36,12 +36,10 @@ class ActionModule(NodeAction):
     }
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super(NodeAction, self).run(tmp, task_vars)
-        task_vars = task_vars or {}
-        args = self.validate_argument_spec(argument_spec=self.SPEC)[1]
-        host = str(self._task.delegate_to or task_vars["inventory_hostname"])
-        if args["drain_timeout"] < 1 or args["max_unavailable"] < 1:
-            result.update(failed=True, changed=False, msg="drain_timeout and max_unavailable must be 1 or more.")
+        result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
+        low = [name for name in ("drain_timeout", "max_unavailable") if args[name] < 1]
+        if low:
+            result.update(failed=True, changed=False, msg=f"{low[0]} is {args[low[0]]}; it must be 1 or more.")
             return result
         params = _params(args, host, bool(self._task.check_mode))
         status, reason, answer = patiently(lambda asked: self._ask(host, asked, task_vars), params)

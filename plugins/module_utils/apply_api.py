@@ -150,7 +150,7 @@ def _undrained(record, params):
                 if record["remedy"] == DRAIN:
                     cordon.release(api, node, record["run_id"])
                 return "not_done", "%s is not ready: a cordon of that run stays until it is (KM903)" % node
-            state, dummy = cordon.lift(api, node, record["run_id"] if record["remedy"] == DRAIN else None)
+            state, dummy = cordon.lift(api, node, record["run_id"] if record["remedy"] == DRAIN else None, bool(record.get("held")))
     except ApiError as error:
         if error.code == 404:
             return "not_done", "there is no Node %s any more" % node

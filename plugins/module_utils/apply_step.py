@@ -19,6 +19,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import (
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
+# Options that an action gives the modules which do a step where no program can travel; doc_fragments/node_step.py.
+GIVEN = {"run_id": {"type": "str"}, "step": {"type": "dict"}, "lock": {"type": "dict"}, "check": {"type": "bool", "default": False},
+         "timeout": {"type": "int"}, "patience": {"type": "float"}}
 LIMIT = 120
 BACK_OFF = 330  # the kubelet waits up to 5 minutes before it starts a container again that ended, also when a manifest comes back
 GUARDS = 60
@@ -178,7 +181,7 @@ class _Executor:
         return {"run_id": self.params["run_id"], "step": self.step["id"], "component": self.component, "host": self.host,
                 "remedy": self.step["remedy"], "expect": self.expect, "limit": limit_of(self.step), "path": self.change.get("path"),
                 "kind": self.change.get("kind") or "none", "guard": self.step.get("guard"), "node": self.change.get("node"),
-                "cluster_uid": self.change.get("cluster_uid"), "allow": self.change.get("allow"),
+                "cluster_uid": self.change.get("cluster_uid"), "allow": self.change.get("allow"), "held": self.change.get("held"),
                 "former": former and {"pid": former.pid, "ticks": former.ticks, "argv": files.masked_argv(former.argv)}}
 
     def _proved(self, record, done, former, begin):

@@ -33,7 +33,7 @@ def clean(api, pods, step, done):
     """Delete these {namespace, name, uid}, as far as nothing speaks against it; `done` holds what happened until an ApiError."""
     for pod in pods:
         name, path = "%s/%s" % (pod["namespace"], pod["name"]), "/api/v1/namespaces/%s/pods/%s" % (pod["namespace"], pod["name"])
-        item = _get(api, path)
+        item = api.find(path)
         if item is None or item["metadata"].get("uid") != pod["uid"]:
             continue  # somebody else deleted it
         why = _why_not(api, item)
@@ -60,15 +60,6 @@ def clean(api, pods, step, done):
             done.gone.append(one[0])
 
 
-def _get(api, path):
-    try:
-        return api.get(path)
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return None
-
-
 def _why_not(api, item):
     if not collect_rejected.rejected(item):
         return "it is not a pod that a kubelet rejected"
@@ -76,7 +67,7 @@ def _why_not(api, item):
     owner = next((one for one in meta.get("ownerReferences") or [] if one.get("controller")), {})
     if owner.get("kind") != "Job":
         return None
-    job = _get(api, "/apis/batch/v1/namespaces/%s/jobs/%s" % (meta["namespace"], owner["name"]))
+    job = api.find("/apis/batch/v1/namespaces/%s/jobs/%s" % (meta["namespace"], owner["name"]))
     if job is None or (job.get("metadata") or {}).get("uid") != owner.get("uid") or collect_jobs.job_of(job)["finished"]:
         return None
     return "its Job %s has not ended: without this pod it would get another try" % owner["name"]
@@ -92,10 +83,10 @@ def _keep(item, step):
 
 
 def _stays(api, one):
-    item = _get(api, one[1])
+    item = api.find(one[1])
     return item is not None and item["metadata"].get("uid") == one[2]
 
 
 def _finalizers(api, path):
-    found = ((_get(api, path) or {}).get("metadata") or {}).get("finalizers")
+    found = ((api.find(path) or {}).get("metadata") or {}).get("finalizers")
     return "; %s holds it" % ", ".join(found) if found else ""

@@ -14,8 +14,9 @@ import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    collect_configs, collect_jobs, collect_pinning, collect_pod, collect_rejected, kubeconfig)
-from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, Door, one_line
+    api_proxy, collect_configs, collect_jobs, collect_pinning, collect_pod, collect_rejected, kubeconfig)
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, one_line
+from ansible_collections.kubemend.remediation.plugins.module_utils.api_proxy import Door
 from ansible_collections.kubemend.remediation.plugins.module_utils.cordon_mark import cordon_of
 
 COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pinnable", "pod")
@@ -63,7 +64,7 @@ class Reader:
         for config in configs:
             api = self.open(config=config)
             try:
-                url, ca = kubeconfig.view(self.kubectl, config, Deadline(door.PROBE_SECONDS, self.deadline))
+                url, ca = kubeconfig.view(self.kubectl, config, Deadline(api_proxy.PROBE_SECONDS, self.deadline))
             except ApiError as error:
                 self.tried.append("%s: %s" % (config, error))
                 api.close()
@@ -83,7 +84,7 @@ class Reader:
 
     def _answers(self, api, config, url, ca):
         try:
-            self.version = api.get("/version", seconds=door.PROBE_SECONDS)
+            self.version = api.get("/version", seconds=api_proxy.PROBE_SECONDS)
         except ApiError as error:
             if error.code != 403:  # forbidden is an answer: of an API that knows who asks
                 self.tried.append("%s (%s): %s" % (config, url, error))
@@ -321,7 +322,7 @@ def collect(params):
             raise ApiError("error", "%s cannot be read" % asked)
         if not kubectl:
             raise ApiError("error", "kubectl was not found" if not params.get("kubectl") else "%s cannot be executed" % params["kubectl"])
-        with door.folder() as where:
+        with api_proxy.folder() as where:
             reader = Reader(where, kubectl, deadline, params.get("pod"), params.get("expect_pinning"))
             try:
                 reader.connect(configs, params.get("skip_clusters") or [])

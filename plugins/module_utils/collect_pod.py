@@ -122,15 +122,7 @@ class _Look:
 
     def pod(self, namespace, name):
         """The pod of this name as the API has it, None where there is none."""
-        return self._get("/api/v1/namespaces/%s/pods/%s" % (_part(namespace), _part(name)))
-
-    def _get(self, path):
-        try:
-            return self.api.get(path)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            return None
+        return self.api.find("/api/v1/namespaces/%s/pods/%s" % (_part(namespace), _part(name)))
 
     def named(self, uid):
         """(namespace, name) of the pod with this UID, or with this hash of a static pod's file; None where nobody knows it."""
@@ -175,7 +167,7 @@ class _Look:
         group, path, plural = KINDS.get(kind, ("", None, None))
         if path is None or not str(reference.get("apiVersion") or group).startswith(group):
             return found, labels
-        item = self._get("%s/namespaces/%s/%s/%s" % (path, _part(namespace), plural, _part(name)))
+        item = self.api.find("%s/namespaces/%s/%s/%s" % (path, _part(namespace), plural, _part(name)))
         if item is None or (item.get("metadata") or {}).get("uid") != uid:
             return dict(found, state="gone"), labels
         more, wanted = owner_of(item)

@@ -18,9 +18,9 @@ import os
 import re
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
-from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, journal, kubeconfig
-from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, Door
+from ansible_collections.kubemend.remediation.plugins.module_utils import api_proxy, change, durable, journal, kubeconfig
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline
+from ansible_collections.kubemend.remediation.plugins.module_utils.api_proxy import Door
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 REAL = re.compile(re.escape(journal.CONFIG_MAP) + r"([a-z0-9.-]+)/([a-z0-9.-]+)#([A-Za-z0-9._-]+)\Z")
@@ -38,12 +38,12 @@ def reached(via, read_only=True, seconds=SECONDS):
     if not kubectl:
         raise ApiError("error", "kubectl was not found" if not via.get("kubectl") else "%s cannot be executed" % via["kubectl"])
     deadline = Deadline(seconds)
-    with door.folder() as where:
+    with api_proxy.folder() as where:
         for config in [asked] if asked else [path for path in kubeconfig.KUBECONFIGS if os.access(path, os.R_OK)]:
             for server in [None, local] if local else [None]:  # the kubeconfig's own is often a load balancer
                 with Door(where, str(len(tried)), kubectl, config, deadline, server, read_only=read_only) as api:
                     try:
-                        uid = api.get("/api/v1/namespaces/kube-system", seconds=door.PROBE_SECONDS)["metadata"]["uid"]
+                        uid = api.get("/api/v1/namespaces/kube-system", seconds=api_proxy.PROBE_SECONDS)["metadata"]["uid"]
                     except (ApiError, KeyError) as error:
                         tried.append("%s: %s" % (server or config, error))
                         continue
@@ -134,13 +134,8 @@ def _refused(error):
 
 def _read(api, real):
     """The object, and the true bytes of the text; (None, None) when either is gone."""
-    try:
-        item = api.get(_url(real))
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return None, None
-    data = item.get("data")
+    item = api.find(_url(real))
+    data = (item or {}).get("data")
     text = data.get(_parts(real)[2]) if isinstance(data, dict) else None
     return (item, text.encode("utf-8")) if isinstance(text, str) else (None, None)
 

@@ -46,7 +46,7 @@ class Drain:
         self.ended = ended  # for cordon.put
         self.tell, self.told = tell or (lambda text: None), 0.0
         self.evicted, self.answers, self.cordon, self.changed = {}, {}, None, False
-        self.version = self.policy = None
+        self.version = None
         self.budgets, self.order = [], itertools.count()
         self.silent_at, self.why_silent, self.denied_at = 0.0, None, None
 
@@ -62,11 +62,8 @@ class Drain:
         return self._plan("nothing was evicted")
 
     def _node(self):
-        try:
-            node = cordon.node_of(self.api, self.node)
-        except ApiError as error:
-            if error.code != 404:
-                raise
+        node = self.api.find("/api/v1/nodes/" + self.node)
+        if node is None:
             raise ChangeError("nothing was evicted: there is no Node %s" % self.node)
         if self.uid not in (None, node["metadata"].get("uid")):
             raise ChangeError("nothing was evicted: the Node %s is another one now than that of the plan; collect evidence and plan again" % self.node)
@@ -75,14 +72,14 @@ class Drain:
     def _old_lease(self):
         """The refusal of a node whose lease is not renewed; one that only looks old, by our clock, is looked at once more."""
         path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + self.node
-        first = drain_api.get(self.api, path)
+        first = self.api.find(path)
         age = drain_plan.old_lease(first, time.time())
         if age is None:
             return None
         end = time.monotonic() + LEASE_WAIT
         while time.monotonic() < end:
             time.sleep(min(1, LEASE_WAIT))
-            if (drain_api.get(self.api, path) or {}).get("spec") != first.get("spec"):
+            if (self.api.find(path) or {}).get("spec") != first.get("spec"):
                 return None
         return "%s is not drained: its kubelet has not renewed its lease for %d s, so evicted pods would never end; bring the kubelet back first" % (
             self.node, age)
@@ -152,7 +149,7 @@ class Drain:
             raise ChangeError("nothing was evicted, because %s could not be cordoned (%s)" % (self.node, error))
         if self.cordon == cordon.THEIRS and drain_plan.FENCED not in self.allow:
             raise ChangeError("nothing was evicted, because somebody else cordoned %s at this moment, and who did may be at work there; uncordon it, or allow "
-                              "it by name: %s" % (self.node, drain_plan.FENCED))
+                              "it with kubemend_allow: [%s]" % (self.node, drain_plan.FENCED))
 
     def _rounds(self):
         """(clauses about who is left, the last Plan)."""

@@ -24,7 +24,7 @@ def eviction_version(api):
 
 def budgets(api):
     """Every disruption.Budget of the cluster, in the newest version that the API server has."""
-    groups = get(api, "/apis/policy") or {}
+    groups = api.find("/apis/policy") or {}
     versions = [one.get("version") for one in groups.get("versions") or []]
     version = "v1" if "v1" in versions else "v1beta1"
     for item in api.items("/apis/policy/%s/poddisruptionbudgets" % version) if versions else ():
@@ -33,18 +33,8 @@ def budgets(api):
 
 def job_ended(api, job):
     """Whether the Job (namespace, name, uid) has come to its end, or is gone."""
-    found = get(api, "/apis/batch/v1/namespaces/%s/jobs/%s" % job[:2])
+    found = api.find("/apis/batch/v1/namespaces/%s/jobs/%s" % job[:2])
     return found is None or (found.get("metadata") or {}).get("uid") != job[2] or collect_jobs.job_of(found)["finished"]
-
-
-def get(api, path):
-    """The object at this path, None without one."""
-    try:
-        return api.get(path)
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return None
 
 
 def passing(error):

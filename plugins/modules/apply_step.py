@@ -53,33 +53,9 @@ options:
     description:
       - kubectl on the node. By default the one in the usual folders.
     type: path
-  run_id:
-    description:
-      - Set by the action itself.
-    type: str
-  step:
-    description:
-      - Set by the action itself.
-    type: dict
-  lock:
-    description:
-      - Set by the action itself.
-    type: dict
-  check:
-    description:
-      - Set by the action itself.
-    type: bool
-    default: false
-  timeout:
-    description:
-      - Set by the action itself.
-    type: int
-  patience:
-    description:
-      - Set by the action itself.
-    type: float
 extends_documentation_fragment:
   - kubemend.remediation.attributes
+  - kubemend.remediation.node_step
 attributes:
   check_mode:
     support: none
@@ -139,20 +115,14 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import apply_
 def main():
     """Do the step and give the whole answer to the action, which keeps it out of the task's result."""
     module = AnsibleModule(
-        argument_spec={
+        argument_spec=dict(apply_step.GIVEN, **{
             "id": {"type": "str", "required": True},
             "report_dir": {"type": "path", "required": True},
             "ttl": {"type": "int", "default": 900},
             "locked": {"type": "bool", "default": True},
             "kubeconfig": {"type": "path"},
             "kubectl": {"type": "path"},
-            "run_id": {"type": "str"},
-            "step": {"type": "dict"},
-            "lock": {"type": "dict"},
-            "check": {"type": "bool", "default": False},
-            "timeout": {"type": "int"},
-            "patience": {"type": "float"},
-        },
+        }),
         supports_check_mode=False,
     )
     if not module.params["step"] or not module.params["run_id"]:

@@ -74,33 +74,9 @@ options:
     description:
       - kubectl on the host; found where it is not set.
     type: path
-  run_id:
-    description:
-      - Set by the action itself.
-    type: str
-  step:
-    description:
-      - Set by the action itself.
-    type: dict
-  lock:
-    description:
-      - Set by the action itself.
-    type: dict
-  check:
-    description:
-      - Set by the action itself.
-    type: bool
-    default: false
-  timeout:
-    description:
-      - Set by the action itself.
-    type: int
-  patience:
-    description:
-      - Set by the action itself.
-    type: float
 extends_documentation_fragment:
   - kubemend.remediation.attributes
+  - kubemend.remediation.node_step
 attributes:
   check_mode:
     support: full
@@ -165,7 +141,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import apply_
 def main():
     """Do the step that the action made of the options, and give it the whole answer."""
     module = AnsibleModule(
-        argument_spec={
+        argument_spec=dict(apply_step.GIVEN, **{
             "name": {"type": "str", "required": True},
             "state": {"type": "str", "choices": ["drained", "uncordoned"], "default": "drained"},
             "drain_timeout": {"type": "int", "default": 900},
@@ -174,13 +150,7 @@ def main():
             "reason": {"type": "str", "default": "node_drain"},
             "kubeconfig": {"type": "path"},
             "kubectl": {"type": "path"},
-            "run_id": {"type": "str"},
-            "step": {"type": "dict"},
-            "lock": {"type": "dict"},
-            "check": {"type": "bool", "default": False},
-            "timeout": {"type": "int"},
-            "patience": {"type": "float"},
-        },
+        }),
         supports_check_mode=True,
     )
     if not module.params["step"] or not module.params["run_id"]:

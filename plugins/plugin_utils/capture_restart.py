@@ -19,6 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import C
 CODE = "capture"
 ALLOWED = "capture_restart"
 SERVER = "kube-apiserver"
+WHOLE = "an API server is restarted for a log only while the rest of the control plane is whole"
 # Upstream 1.18.0 to 1.18.7 can lose a node (KM201): a restart is the cure, and would destroy the proof. Vendors' builds count as theirs.
 FORGETS = re.compile(r"v?1\.18\.([0-7]([^0-9].*)?|\d+[^0-9].*)\Z")
 
@@ -87,9 +88,11 @@ def _static(target: Target, document: Mapping[str, Any], of: clusters.Cluster, a
 
 def _lonely(target: Target, of: clusters.Cluster) -> str:
     """Why this API server may not go away for a while: no other one, or less than the whole control plane beside it. Empty where it may."""
+    if of.strangers:
+        names = ", ".join(sorted({str(stranger.name) for stranger in of.strangers}))
+        return f"{WHOLE}, and {names} was not looked at: run without --limit, on an inventory with every master"
     others = [host.host for host in of.members if host.host != target.on and host.control_plane and host.control_plane.of(SERVER)]
     if not others:
         return "it is the only API server that is known, and the only one of a cluster is never restarted for a log"
     gone = [one for one in clusters.lost(of) if not one.startswith(f"{SERVER} of {target.on} ")]
-    gone += [f"{stranger.name} is not audited" for stranger in of.strangers]
-    return f"an API server is restarted for a log only while the rest of the control plane is whole: {', '.join(gone)}" if gone else ""
+    return f"{WHOLE}: {', '.join(gone)}" if gone else ""

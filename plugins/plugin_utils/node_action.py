@@ -75,12 +75,9 @@ class NodeAction(ActionBase):
         return {}
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        task_vars = task_vars or {}
         spec = {"evidence_dir": {"type": "path"}, "timeout": {"type": "int", "default": 30}, **self.SPEC}
-        args = self.validate_argument_spec(argument_spec=spec)[1]
+        result, task_vars, args, host = self._begun(tmp, task_vars, spec)
         started = time.monotonic()
-        host = str(self._task.delegate_to or task_vars["inventory_hostname"])
         params = {name: value for name, value in args.items() if name != "evidence_dir"}
         status, reason, answer = self._ask(host, params, task_vars)
         document = evidence.envelope(host, status, reason, answer)
@@ -98,6 +95,12 @@ class NodeAction(ActionBase):
         result.update(written)
         result.update(self.summary(document))
         return result
+
+    def _begun(self, tmp: str | None, task_vars: dict[str, Any] | None, spec: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]:
+        """(the result so far, the task's variables, its options as the spec has them, the host that is asked)."""
+        result, task_vars = super().run(tmp, task_vars), task_vars or {}
+        args = self.validate_argument_spec(argument_spec=spec)[1]
+        return result, task_vars, args, str(self._task.delegate_to or task_vars["inventory_hostname"])
 
     def _ask(self, host: str, params: dict[str, Any], task_vars: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
         """(status, reason, the node's answer): every way in which a host may not answer ends here."""

@@ -3,17 +3,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A cluster for the tests of a drain: nodes, pods that take their time to end, budgets, and evictions that are refused at will."""
 
+import contextlib
 import copy
 import datetime
 import threading
 import time
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from tests.unit.plugins.module_utils.api_node import Api
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, cordon, disruption, drain, proof
+
+from tests.unit.plugins.module_utils.api_node import UID, Api, made
+from tests.unit.plugins.module_utils.change_node import RUN
 
 NODES, LEASES = "/api/v1/nodes/", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"
 TOO_MANY = "Cannot evict pod as it would violate the pod's disruption budget."
+FREE, OURS, THEIRS = (False, False), (True, True), (True, False)  # what Cluster.cordon() says
 CROSSED = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 
@@ -170,3 +179,29 @@ class Cluster(Api):
             if path == "/version":
                 return 200, {"major": "1", "minor": self.minor}
             return super().answer(method, path, query, sent)
+
+
+@contextlib.contextmanager
+def served(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Cluster]":
+    """That cluster, and a drain that is not patient."""
+    for module, name, value in ((drain, "POLL", 0.02), (drain, "TELL", 0.1), (drain, "HELD_SECONDS", 0.1), (drain, "LEASE_WAIT", 0.05),
+                                (drain, "BACK_SECONDS", 0.1),
+                                (disruption, "RETRY", 0.05), (cordon, "PAUSE", 0.01), (apply_api, "READY_SECONDS", 0.1)):
+        monkeypatch.setattr(module, name, value)
+    cluster = Cluster()
+    with made(monkeypatch, cluster):
+        yield cluster
+
+
+def params(tmp_path: Path, run_id: str = RUN, remedy: str = "drain", check: bool = False, **more: Any) -> "dict[str, Any]":
+    change = dict({"kind": remedy, "cluster_uid": UID, "node": "w1", "timeout": 1, "max_unavailable": 1, "allow": [], "reason": "test"}, **more)
+    step = {"id": "01-m1-" + remedy, "host": "m1", "code": ["KM301"], "remedy": remedy, "target": "w1", "change": None if remedy == "recover" else change}
+    return {"run_id": run_id, "step": step, "lock": None, "check": check, "root": str(tmp_path / "kubemend")}
+
+
+def run(tmp_path: Path, *args: Any, **more: Any) -> "dict[str, Any]":
+    return apply_step.run(params(tmp_path, *args, **more))
+
+
+def unproven(tmp_path: Path) -> "list[Any]":
+    return proof.unproven(str(tmp_path / "kubemend"))

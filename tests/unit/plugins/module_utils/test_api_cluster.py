@@ -14,7 +14,7 @@ import urllib.parse
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils import api, collect_cluster as cluster, kubeconfig as configs
+from ansible_collections.kubemend.remediation.plugins.module_utils import api, api_proxy, collect_cluster as cluster, kubeconfig as configs
 
 HERE = Path(__file__).parent
 RECORDED = HERE.parents[2] / "fixtures" / "api"
@@ -66,7 +66,7 @@ def ask(tmp_path, monkeypatch):
     before = set(os.listdir(base))
     monkeypatch.setattr(cluster, "REREAD_SECONDS", 0.01)
     yield run
-    assert not [name for name in set(os.listdir(base)) - before if name.startswith("%s%d-" % (api.FOLDER, os.getpid()))]
+    assert not [name for name in set(os.listdir(base)) - before if name.startswith("%s%d-" % (api_proxy.FOLDER, os.getpid()))]
     pids = tmp_path / "pids"
     for pid in pids.read_text().split() if pids.exists() else []:
         assert not os.path.exists("/proc/" + pid), "a proxy was left behind"
@@ -267,9 +267,9 @@ def test_the_local_api_server_is_found_in_its_manifest(tmp_path, text, url):
 
 PROGRAM = """
 import sys, time
-from ansible_collections.kubemend.remediation.plugins.module_utils import api
-with api.folder() as where:
-    door = api.Door(where, "0", sys.argv[1], sys.argv[2], api.Deadline(20))
+from ansible_collections.kubemend.remediation.plugins.module_utils import api, api_proxy
+with api_proxy.folder() as where:
+    door = api_proxy.Door(where, "0", sys.argv[1], sys.argv[2], api.Deadline(20))
     try:
         door.get("/version")
         print(where, door.process.pid, flush=True)
@@ -295,7 +295,7 @@ def test_no_proxy_outlives_its_door(tmp_path, number):
     assert time.monotonic() < limit, "the proxy is still there"
     if number == signal.SIGKILL:  # nobody could remove the folder; the next run does
         assert os.path.exists(where)
-        with api.folder():
+        with api_proxy.folder():
             pass
     assert not os.path.exists(where)
 
@@ -303,7 +303,7 @@ def test_no_proxy_outlives_its_door(tmp_path, number):
 def test_a_proxy_that_cannot_start_says_why(tmp_path):
     config = tmp_path / "admin.conf"
     stand_in(config, "v1.36.3", tmp_path, fail="unknown flag: --nonsense")
-    with api.folder() as where, api.Door(where, "0", kubectl_of(tmp_path), str(config), api.Deadline(5)) as door:
+    with api_proxy.folder() as where, api_proxy.Door(where, "0", kubectl_of(tmp_path), str(config), api.Deadline(5)) as door:
         with pytest.raises(api.ApiError, match="unknown flag: --nonsense"):
             door.get("/version")
 

@@ -88,10 +88,17 @@ def test_an_api_server_is_not_restarted_while_another_member_is_lost(world, lose
     assert found == () and "only while the rest of the control plane is whole" in why and word in why
 
 
-def test_the_only_api_server_is_never_restarted(world):
+def test_masters_that_were_not_looked_at_are_named_with_the_way_out(world):
+    world.manifest("m2", SERVER, "--advertise-address=10.0.0.2")
     for host in ("m1", "m3"):
         world.documents.pop(host)
-    world.api = None
-    world.manifest("m2", SERVER, "--advertise-address=10.0.0.2")
     found, (why,) = made(world, SERVER)
+    assert found == () and "was not looked at: run without --limit" in why and "m1" in why and "m3" in why
+
+
+def test_the_only_api_server_is_never_restarted(world):
+    single = type(world)(1)
+    del single.data("m1", "etcd")["members"][1:]
+    single.manifest("m1", SERVER, "--advertise-address=10.0.0.1")
+    found, (why,) = made(single, SERVER, host="m1")
     assert found == () and "never restarted for a log" in why
