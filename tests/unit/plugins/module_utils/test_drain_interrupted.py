@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, cordon, drain
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, drain
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 from tests.unit.plugins.module_utils.change_node import NEXT, RUN
