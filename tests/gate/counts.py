@@ -61,7 +61,7 @@ def from_junit(path: pathlib.Path, returncode: int) -> Counts:
         wrong = [found for found in (case.find("failure"), case.find("error")) if found is not None]
         if wrong:
             # whoever reads only the last lines of a long log must learn the reason there
-            counts.failed.append("{0}: {1}".format(name, (wrong[0].get("message") or "").partition("\n")[0]))
+            counts.failed.append("{0}: {1}".format(name, _reason(wrong[0].get("message") or "")))
         elif skip is not None:
             counts.skipped.append("{0}: {1}".format(case.get("name", ""), skip.get("message", "")))
         else:
@@ -71,6 +71,12 @@ def from_junit(path: pathlib.Path, returncode: int) -> Counts:
     elif returncode and not counts.failed:
         counts.failed.append("exit code {0} although no test failed".format(returncode))
     return counts
+
+
+def _reason(message: str) -> str:
+    """The first line, and what was compared where an assertion with a message of its own put that below it."""
+    lines = message.splitlines() or [""]
+    return " ".join([lines[0], *[line for line in lines[1:] if line.startswith("assert ")][:1]])
 
 
 def from_sanity(text: str, returncode: int) -> Counts:

@@ -67,5 +67,11 @@ def codes(report):
     return {(item["code"], item["host"]) for item in report["findings"] if item["code"] not in ("KM113", "KM112")}
 
 
+def ended(report):
+    """How each step of the plan ended; why, where that is not well."""
+    told = {step["id"]: "done" if step["state"] == "done" else f"{step['state']}: {step['reason']}" for step in report["steps"]}
+    return [told.get(step["id"], step["blocked_by"]) for step in report["plan"]]
+
+
 def listing(cluster, node):
     return cluster.exec(node, "ls -A /etc/kubernetes/manifests").stdout.decode().split()

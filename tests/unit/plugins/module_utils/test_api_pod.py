@@ -7,14 +7,14 @@ import json
 
 import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils import collect_pod
-from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Client
 
 TEXT = "Pod was rejected: Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 2, Available: 0, which is unexpected"
 UIDS = {name: "00000000-0000-0000-0000-00000000000%d" % number for number, name in enumerate(("job", "a", "b", "c", "other"))}
 JOB = {"kind": "Job", "name": "job", "uid": UIDS["job"], "controller": True, "apiVersion": "batch/v1"}
 
 
-class Api:
+class Api(Client):
     """Objects by path, and lists that obey the selectors as an API server does."""
 
     def __init__(self, pods=(), events=(), objects=None, fail=None):
