@@ -74,9 +74,10 @@ def from_junit(path: pathlib.Path, returncode: int) -> Counts:
 
 
 def _reason(message: str) -> str:
-    """The first line, and what was compared where an assertion with a message of its own put that below it."""
-    lines = message.splitlines() or [""]
-    return " ".join([lines[0], *[line for line in lines[1:] if line.startswith("assert ")][:1]])
+    """The first line; and below a message of the assertion's own, what Ansible failed with and what was compared."""
+    lines = [line.strip() for line in message.splitlines()] or [""]
+    told = [next((line[:300] for line in lines[1:] if line.startswith(mark)), "") for mark in ("fatal: ", "assert ")]
+    return " ".join(filter(None, [lines[0], *told]))
 
 
 def from_sanity(text: str, returncode: int) -> Counts:
@@ -141,6 +142,6 @@ def summary(lines: list[Line], seconds: float) -> str:
     return "\n".join(out)
 
 
-def _one_line(text: str, width: int = 400) -> str:
+def _one_line(text: str, width: int = 800) -> str:
     text = " ".join(text.split())
     return text if len(text) <= width else text[: width - 3] + "..."
