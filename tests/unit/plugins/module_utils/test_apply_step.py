@@ -147,8 +147,7 @@ def _foreign(node: Node, step: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("broken, said", [
     (_gone, "is gone from the runtime of m2"), (_mute, "container runtime of m2 does not answer"), (_sick, "kubelet of m2 is not healthy"),
-    (_other, "kube-scheduler.yaml.bak on m2 may hold"), (_restarted, "the evidence is old"), (_reused, "the evidence is old"),
-    (_silent, "no API server answers from m2"), (_edited, "no longer what evidence said"), (_words, "--v is '9' in the manifest and not set"),
+    (_other, "kube-scheduler.yaml.bak on m2 may hold"), (_silent, "no API server answers from m2"), (_edited, "no longer what evidence said"), (_words, "--v is '9' in the manifest and not set"),
     (_etcd, "etcd of m2 is not edited"), (_foreign, "is not done on a node"),
 ])
 def test_refused_before_the_write(node: Node, broken: Any, said: str) -> None:
@@ -157,6 +156,20 @@ def test_refused_before_the_write(node: Node, broken: Any, said: str) -> None:
     answer = node.run(step)
     assert answer["state"] == "refused" and said in answer["reason"] and answer["changed"] is False, answer
     assert node.manifest.read_bytes() == former and journal.read_run(RUN, str(node.root)) == [] and proof.unproven(str(node.root)) == []
+
+
+@pytest.mark.parametrize("meanwhile", [_restarted, _reused])
+def test_another_process_than_that_of_the_plan(node: Node, meanwhile: Any) -> None:
+    """It is not restarted by a signal; where the kubelet does it from the manifest, what runs now, or nothing, is what is replaced."""
+    config, former = node.config_step(), node.config.read_bytes()
+    edit = node.step()
+    meanwhile(node, config)
+    answer = node.run(config)
+    assert answer["state"] == "refused" and "the evidence is old" in answer["reason"] and node.config.read_bytes() == former, answer
+    meanwhile(node, edit)
+    assert node.run(edit)["state"] == "done"
+    (now,) = node.running()
+    assert "--leader-elect=true" in now.argv and now.pid != edit["expect"]["pid"]
 
 
 def test_no_kubelet(node: Node) -> None:
