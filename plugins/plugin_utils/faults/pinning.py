@@ -89,7 +89,8 @@ FAULTS = (
         severity="critical",
         applies="nodes with the static policy",
         explanation="Two containers, or one and the shared set, have the same CPU in cpu_manager_state. A kubelet that starts refuses an overlap with "
-                    "the shared set; two containers on one CPU it does not notice, and neither has it alone.",
+                    "the shared set; two containers on one CPU it does not notice, and neither has it alone. "
+                    "Init containers, which have ended when others of their pod get their CPUs, are no fault.",
         remedy=_RESET,
         risk=3,
         needs=_NEEDS,

@@ -193,8 +193,13 @@ def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
 
 
 def overlapping(host: Host, node: Node) -> Iterator[Hit]:
-    """KM306: CPUs that one container has alone, and somebody else too."""
-    pairs = node.state.overlaps if node.state else ()
+    """KM306: CPUs that one container has alone, and somebody else too.
+
+    A kubelet gives the CPUs of an init container to those of its pod that start later, and keeps its entry: within one pod only what runs side by side counts.
+    """
+    running = {(one.get("pod_uid"), one.get("name")) for one in node.containers()}
+    pairs = [(one, other) for one, other in (node.state.overlaps if node.state else ())
+             if other is None or one[0] != other[0] or {one, other} <= running]
     if node.state is None or not pairs:
         return
     entries, default = node.state.entries, node.state.default

@@ -104,6 +104,13 @@ def test_each_fault_alone(text, config, online, code):
     assert Node(text, config, online).present() == [code]
 
 
+@pytest.mark.parametrize(("running", "present"), [([("app", "1")], []), ([("app", "1"), ("side", "1")], ["KM306"]), (None, [])])
+def test_containers_of_one_pod_share_cpus_only_one_after_another(running, present):
+    node = Node(state(default="0,2-3", entries={POD: {"prepare": "1", "app": "1", "side": "1"}}), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n")
+    node.seen["containers"] = None if running is None else [container(POD, name, cpus) for name, cpus in running]
+    assert node.present() == present
+
+
 def test_strict_reservation_keeps_the_reserved_out_of_the_shared_set():
     config = "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\ncpuManagerPolicyOptions: {strict-cpu-reservation: 'true'}\n"
     assert Node(state(default="1-3"), config).present() == []
