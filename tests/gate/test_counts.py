@@ -51,7 +51,8 @@ def test_junit(tmp_path):
                            '<testcase classname="a" name="two"><failure message="no&#10;more"/></testcase>'
                            '<testcase classname="a" name="three"><skipped message="no podman"/></testcase>'
                            '<testcase classname="a" name="four"><error message="fixture"/></testcase>'
-                           '<testcase classname="a" name="five"><failure message="AssertionError: &#10;PLAY&#10;fatal: [m1]: no&#10;assert 1 == 2&#10;  +1"/></testcase>')
+                           '<testcase classname="a" name="five"><failure message="AssertionError: &#10;PLAY'
+                           '&#10;fatal: [m1]: no&#10;assert 1 == 2&#10;  +1"/></testcase>')
     found = counts.from_junit(path, 1)
     assert (found.passed, found.skipped) == (1, ["three: no podman"])
     assert found.failed == ["a::two: no", "a::four: fixture", "a::five: AssertionError: fatal: [m1]: no assert 1 == 2"]

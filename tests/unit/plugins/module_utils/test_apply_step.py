@@ -147,7 +147,8 @@ def _foreign(node: Node, step: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("broken, said", [
     (_gone, "is gone from the runtime of m2"), (_mute, "container runtime of m2 does not answer"), (_sick, "kubelet of m2 is not healthy"),
-    (_other, "kube-scheduler.yaml.bak on m2 may hold"), (_silent, "no API server answers from m2"), (_edited, "no longer what evidence said"), (_words, "--v is '9' in the manifest and not set"),
+    (_other, "kube-scheduler.yaml.bak on m2 may hold"), (_silent, "no API server answers from m2"),
+    (_edited, "no longer what evidence said"), (_words, "--v is '9' in the manifest and not set"),
     (_etcd, "etcd of m2 is not edited"), (_foreign, "is not done on a node"),
 ])
 def test_refused_before_the_write(node: Node, broken: Any, said: str) -> None:
