@@ -135,7 +135,7 @@ def _refusal(folder: str, run_id: str, step: Step | None, identity: str, host: s
             state, which = before["state"], before["id"]
         except (ValueError, KeyError, TypeError):
             return "what became of a step before it cannot be read"
-        if state != apply_step.DONE:
+        if state != apply_step.DONE and not _as_before(step, which, state, folder):
             return f"step {which} before it is {state}"
         if which == identity:
             return "it was done already in this run"
@@ -144,6 +144,13 @@ def _refusal(folder: str, run_id: str, step: Step | None, identity: str, host: s
         if not held:
             return sentence
     return ""
+
+
+def _as_before(step: Step, which: str, state: str, folder: str) -> bool:
+    """Whether a node that was drained in vain takes pods again: its reset was refused, or it has its former configuration."""
+    before = next((one for one in run_folder.read_plan(folder) if one.id == which), None)
+    return (step.remedy == apply_api.UNCORDON and state in (apply_step.REFUSED, apply_step.ROLLED_BACK) and before is not None
+            and before.remedy == apply_step.MANAGERS[1] and before.node == step.node)
 
 
 def _never_ran(reason: str) -> bool:

@@ -26,6 +26,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     patch_files,
     plan,
     remedies,
+    reset_plan,
     run_folder,
     symptoms,
     timeline,
@@ -44,6 +45,8 @@ SPEC = {
     "mode": {"type": "str", "choices": ["observe", "plan", "repair", "verify", "replay"], "default": "observe"},
     "max_risk": {"type": "int", "default": 0},
     "allow": {"type": "list", "elements": "str", "default": []},
+    "drain_timeout": {"type": "int", "default": 900},
+    "max_unavailable": {"type": "int", "default": 1},
     "probe": {"type": "bool", "default": False},
     "cleanup_rejected": {"type": "bool", "default": False},
     "symptom": {"type": "str"},
@@ -88,9 +91,10 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         planned, steps = run_folder.read_plan(args["report_dir"]), run_folder.read_steps(args["report_dir"])
         outcome = run_folder.outcome(planned, steps, judged, run_folder.begun(args["report_dir"]))
     else:
-        consent = plan.Consent(args["max_risk"], frozenset(args["allow"]), frozenset([plan.CLEAN_UP] if args["cleanup_rejected"] else []))
+        consent = plan.Consent(args["max_risk"], frozenset(args["allow"]), frozenset([plan.CLEAN_UP] if args["cleanup_rejected"] else []),
+                               args["drain_timeout"], args["max_unavailable"])
         planned = plan.plan(judged.findings, clusters, lambda host: evidence.find(args["evidence"], host), consent,
-                            remedies.REMEDIES, judge.KEY_DIGITS, remedies.probe if args["probe"] else None)
+                            {**remedies.REMEDIES, **reset_plan.REMEDIES}, judge.KEY_DIGITS, remedies.probe if args["probe"] else None)
     if args["mode"] != "replay":
         judged = replace(judged, findings=tuple(_with_command(item, planned) for item in judged.findings))
     repairs = args["mode"] == "repair" and any(step.allowed for step in planned)
@@ -131,7 +135,7 @@ def _write_patches(folder: Path, texts: dict[str, str]) -> None:
 def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model.Finding:
     """The exact command that repairs a finding, where nothing but the operator's consent is missing."""
     step = next((step for step in steps if step.remedy not in (plan.PROBE, plan.CLEAN_UP) and (step.code, step.cluster) == (finding.code, finding.cluster)
-                 and step.component in (None, finding.component) and finding.host in (None, step.host)), None)
+                 and step.component in (None, finding.component, "kubelet") and (finding.host in (None, step.host) or finding.node == step.node)), None)
     if step is None or not plan.only_risk(step):
         return finding
     return replace(finding, command="ansible-playbook -i INVENTORY kubemend.remediation.remediate "

@@ -30,7 +30,8 @@ DONE, ROLLED_BACK, REFUSED, FAILED, SKIPPED = "done", "rolled_back", "refused", 
 AT_WORK = "at_work"  # no end: whoever asks again for the same step waits on
 REVERT = "revert"  # what records of revert_run say in its place
 LEVELS, KUBELET = "restore_levels", "raise_kubelet"
-REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + tuple(sorted(apply_api.SECONDS))
+MANAGERS = ("start_former", "reset_state")  # of manager_reset, which few nodes ever need
+REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + MANAGERS + tuple(sorted(apply_api.SECONDS))
 
 
 def limit_of(step):
@@ -115,6 +116,8 @@ class _Executor:
             return self._recover()
         if self.step["remedy"] == LEVELS:
             return self._levels()
+        if self.step["remedy"] in MANAGERS:
+            return self._managers()
         through_api, former = self.step["remedy"] in apply_api.SECONDS, None
         if not through_api:
             scene = guard.check(self.step, self.params)
@@ -263,6 +266,15 @@ class _Executor:
         except (OSError, ValueError, ChangeError) as error:
             self.notes.append("how the step ended could not be recorded: %s" % files.one_line(error))
 
+    def _managers(self):
+        """A step of a reset of the CPU and memory managers' state."""
+        from ansible_collections.kubemend.remediation.plugins.module_utils import manager_reset
+        if self.as_step.check:
+            return _answer(SKIPPED, "check mode: nothing was changed")
+        state, reason, seen = manager_reset.do(self.as_step, self.step, self.host)
+        ends = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
+        return _answer(ends.get(state, FAILED), reason, state != proof.NOT_DONE, seen)
+
     def _levels(self):
         """Put back what captures raised from here and nobody put back; their own service failed, or is gone."""
         from ansible_collections.kubemend.remediation.plugins.module_utils import level, level_restart, log_level
@@ -319,6 +331,12 @@ class _Executor:
         if record.get("remedy") == KUBELET:
             from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_level
             state, reason = kubelet_level.resumed(record, self.as_step, (self.step.get("guard") or {}).get("allow") or [])
+            if state:
+                self._end(record, state, reason)
+            return _answer(FAILED if state in (None, proof.FAILED) else DONE, reason, True)
+        if record.get("remedy") in MANAGERS:
+            from ansible_collections.kubemend.remediation.plugins.module_utils import manager_reset
+            state, reason = manager_reset.resumed(record, self.as_step)
             if state:
                 self._end(record, state, reason)
             return _answer(FAILED if state in (None, proof.FAILED) else DONE, reason, True)

@@ -43,6 +43,7 @@ class Drain:
         self.allow, self.most = frozenset(wanted.get("allow") or ()), wanted.get("max_unavailable")
         self.uid, self.reason, self.held = wanted.get("node_uid"), wanted.get("reason") or "drain", bool(wanted.get("held")) or drain_plan.KEEP in self.allow
         self.end = time.monotonic() + self.limit
+        self.patience = wanted.get("ready_seconds") or 0
         self.ended = ended  # for cordon.put
         self.tell, self.told = tell or (lambda text: None), 0.0
         self.evicted, self.answers, self.cordon, self.changed = {}, {}, None, False
@@ -52,7 +53,7 @@ class Drain:
 
     def prepare(self):
         """The Plan; ChangeError when something refuses it. Nothing is touched."""
-        node = self._node()
+        node = self._ready()
         refused = drain_plan.refusal(node, self.allow, self.held) or self._old_lease()
         if not refused and self.most is not None:
             refused = drain_plan.may_take_out(list(self.api.items("/api/v1/nodes")), self.node, self.most)
@@ -60,6 +61,15 @@ class Drain:
             raise ChangeError("nothing was evicted: " + refused)
         self.version = drain_api.eviction_version(self.api)
         return self._plan("nothing was evicted")
+
+    def _ready(self):
+        """The Node, once its kubelet posts its status: one that was started a moment ago has some seconds for that."""
+        end = time.monotonic() + self.patience
+        node = self._node()
+        while drain_plan.silent(node) and time.monotonic() < end:
+            time.sleep(1)
+            node = self._node()
+        return node
 
     def _node(self):
         node = self.api.find("/api/v1/nodes/" + self.node)

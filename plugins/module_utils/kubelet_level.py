@@ -39,10 +39,10 @@ def raise_level(step, wanted, host):
         return proof.NOT_DONE, str(error)
     try:
         for one in wanted["change"]["files"]:
-            _write(one, step)
+            write(one, step)
     except ChangeError as error:  # nothing was loaded yet
         return _back(step, record, former, str(error), False)
-    reason = _restarted(record["reload"])
+    reason = ask_restart(record["reload"])
     if reason is None:
         found, reason = kubelet_restart.wait(_raised(former.argv, expect["level"]), former.identity)
         if found:
@@ -50,7 +50,8 @@ def raise_level(step, wanted, host):
     return _back(step, record, former, "the kubelet of %s was not proven: %s" % (host, reason), True)
 
 
-def _write(one, step):
+def write(one, step):
+    """One file of a plan's step: made, or its bytes replaced."""
     if one["kind"] == "create":
         change.create_file(one["path"], base64.b64decode(one["data"]), step, change.Attributes(int(one.get("mode") or "0644", 8)), make_folder=True)
         return
@@ -58,7 +59,7 @@ def _write(one, step):
     change.compare_and_swap(one["path"], one["sha256"], splices, step)
 
 
-def _restarted(reload_units):
+def ask_restart(reload_units):
     """Why it was not even asked for, or None."""
     try:
         kubelet_restart.restart(reload_units)
@@ -79,7 +80,7 @@ def _raised(former, wanted):
 def _back(step, record, former, reason, restarted):
     """All of it taken back at once."""
     done = revert.revert(step.run_id, step.also(what="roll back: %s" % record["path"]), only=record["paths"])
-    _tidy(record["paths"])
+    tidy(record["paths"])
     left = [one["reason"] for one in done if one["result"] == "refused"]
     if left:
         return _end(step, proof.FAILED, "%s; and not taken back: %s" % (reason, "; ".join(left)))
@@ -89,7 +90,7 @@ def _back(step, record, former, reason, restarted):
         now = kubelet_restart.look(record["host"]).identity
     except guard.Refused:
         now = None
-    trouble = _restarted(record["reload"])
+    trouble = ask_restart(record["reload"])
     found, why = (None, trouble) if trouble else kubelet_restart.wait(
         lambda argv: None if argv == former.argv else "the process does not run with the former command line", now)
     if found:
@@ -120,7 +121,7 @@ def take_back(record, restore, step, allow):
     if proof.claim(step, dict(mine, guard=dict(record.get("guard") or {}, allow=allow), former=None)) is not None:
         raise guard.Refused("run %s has begun this before (a connection that was made twice); list again to see what became of it" % step.run_id)
     problem = restore(step)
-    _tidy(record["paths"])
+    tidy(record["paths"])
     if problem:
         return None, _end(step, proof.NOT_DONE, problem)[1]
     proven, reason = _lowered(record, allow)
@@ -135,7 +136,7 @@ def resumed(record, step, allow=()):
     except guard.Refused as error:
         return None, str(error)
     done = revert.revert(record["of_run"], step.also(what="roll back: %s" % record["path"]), only=record["paths"])
-    _tidy(record["paths"])
+    tidy(record["paths"])
     left = [one["reason"] for one in done if one["result"] == "refused"]
     proven, reason = (False, "; ".join(left)) if left else _lowered(record, allow)
     return proof.FAILED if proven is False else proof.ROLLED_BACK, reason
@@ -176,7 +177,7 @@ def _lowered(record, allow):
         return False, "the files are back, but the kubelet was not started from them: %s" % files.one_line(error)
     if not _is_raised(record, running):
         return None, "its kubelet did not run at level %d any more" % record["expect"]["level"]
-    trouble = _restarted(False)
+    trouble = ask_restart(False)
     found, why = (None, trouble) if trouble else kubelet_restart.wait(
         lambda argv: "the process still runs at level %d" % level.of_argv(argv) if level.of_argv(argv) == record["expect"]["level"] else None, running.identity)
     if found:
@@ -184,7 +185,7 @@ def _lowered(record, allow):
     return False, "the kubelet of %s was not proven after its files were restored: %s; look at journalctl -u kubelet" % (record["host"], why)
 
 
-def _tidy(paths):
+def tidy(paths):
     """The folders under /run that only we needed."""
     for folder in set(os.path.dirname(path) for path in paths if path.startswith(MOMENTARY)):
         with contextlib.suppress(OSError):

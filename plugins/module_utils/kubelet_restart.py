@@ -67,7 +67,7 @@ def check(host, wanted, allow, own=()):
     guard.answering(wanted.get("guard"), instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"], host)
     if "kubelet_restart" not in allow:
         demand_no_devices(host)
-    _demand_start(found, host)
+    demand_start(found, host)
     waiting = pending.of_kubelet(found.evidence, own)
     if waiting and _only_ours(found.evidence["unit"], own):  # killed before systemd was told, or it could not be
         waiting = [one for one in waiting if one != pending.RELOAD]
@@ -76,7 +76,7 @@ def check(host, wanted, allow, own=()):
     return found
 
 
-def _demand_start(found, host):
+def demand_start(found, host):
     """What would keep the new process from starting is not there, or guard.Refused."""
     swaps = (files.text("/proc/swaps") or "").splitlines()[1:]
     given = procfs.flag(found.argv, "fail-swap-on")
@@ -115,6 +115,11 @@ def restart(reload_units):
     """Ask systemd for it, or CommandError; what came of it is `wait`'s to find out."""
     load(reload_units)
     _systemctl("restart", "--no-block", UNIT)
+
+
+def stop():
+    """Ask systemd to stop it, and wait for that; CommandError."""
+    _systemctl("stop", UNIT)
 
 
 def _systemctl(*words):

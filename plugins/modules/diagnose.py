@@ -52,6 +52,16 @@ options:
       - The highest risk of a step that the operator consents to, as C(kubemend_max_risk). The plan shows every step.
     type: int
     default: 0
+  drain_timeout:
+    description:
+      - Seconds that the drain of a node may take, as C(kubemend_drain_timeout).
+    type: int
+    default: 900
+  max_unavailable:
+    description:
+      - Nodes that may be out at the same time, as C(kubemend_max_unavailable).
+    type: int
+    default: 1
   allow:
     description:
       - Refusals that the operator lifts by name, as C(kubemend_allow).

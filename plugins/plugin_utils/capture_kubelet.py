@@ -18,8 +18,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.module_utils import level as levels
 from ansible_collections.kubemend.remediation.plugins.module_utils import pending
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubelet as collected
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import unit as systemd
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, edit_source, remedies
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, edit_source, kubelet_dropin, remedies
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
 
 REMEDY, VARIABLE = "raise_kubelet", "KUBE_LOG_LEVEL"
@@ -65,7 +64,7 @@ def _not_now(scene: Scene, data: Mapping[str, Any]) -> str | None:
 def _in_its_file(unit: Mapping[str, Any], level: int) -> tuple[dict[str, Any], str] | None:
     """The number behind --v in the file that sets the variable; None where another way is needed."""
     names = [name for name, _value in unit.get("split_variables") or ()]
-    if VARIABLE not in names or levels.given(_behind(unit, VARIABLE)) is not None:
+    if VARIABLE not in names or levels.given(kubelet_dropin.behind(unit, VARIABLE)) is not None:
         return None  # what stands behind it counts
     for record in reversed(unit.get("environment_files") or ()):
         lines = list(ASSIGNMENT.finditer(record.get("text") or ""))
@@ -75,14 +74,6 @@ def _in_its_file(unit: Mapping[str, Any], level: int) -> tuple[dict[str, Any], s
         if lines:
             return None
     return None
-
-
-def _behind(unit: Mapping[str, Any], variable: str) -> list[str]:
-    """The words of the command line behind the last place where ExecStart has the variable."""
-    words, values = [str(word) for word in unit.get("start_words") or ()], dict(unit.get("split_variables") or ())
-    places = [index for index, word in enumerate(words) if word == "$" + variable]
-    return [one for word in words[places[-1] + 1 if places else 0:] for one in (
-        systemd.words(values[word[1:]] or "") if word.startswith("$") and word[1:] in values else [word])]
 
 
 def _spliced(record: Mapping[str, Any], place: int, old: str, new: str) -> tuple[dict[str, Any], str]:
@@ -99,21 +90,12 @@ def _spliced(record: Mapping[str, Any], place: int, old: str, new: str) -> tuple
 
 def _beside_it(unit: Mapping[str, Any], level: int, run_id: str) -> tuple[dict[str, Any], str]:
     """A drop-in that sorts behind the others, and the file with the variable that it reads."""
-    variables = unit.get("split_variables")
-    if not variables:
-        raise edit_source.EditRefused(collected.UNIT, None, "its ExecStart has no variable for more arguments", "raise the level where the unit is made")
-    name, value = variables[-1]
-    if levels.given(_behind(unit, name)) is not None:
+    name = (unit.get("split_variables") or [[""]])[-1][0]
+    if levels.given(kubelet_dropin.behind(unit, name)) is not None:
         raise edit_source.EditRefused(collected.UNIT, None, f"its ExecStart sets the level behind the variable {name}", "raise it there")
-    if value is None:
-        raise edit_source.EditRefused(collected.UNIT, None, f"its variable {name} holds a secret, which the evidence does not have", edit_source.BY_HAND)
-    words = re.sub(r'([\\"`$])', r"\\\1", f"{value} --v={level}".strip())
-    made = f"# Made by kubemend run {run_id} for a capture; it takes it away again, and so does a reboot.\n"
-    texts = {ENVIRONMENT: f'{made}{name}="{words}"\n', DROPIN: f"{made}[Service]\nEnvironmentFile=-{ENVIRONMENT}\n"}
-    modes = {ENVIRONMENT: "0600", DROPIN: "0644"}
-    made_files = [{"kind": "create", "path": path, "data": _b64(text), "mode": modes[path]} for path, text in texts.items()]
-    diff = "".join(edit_source.unified(path, b"", text.encode("utf-8")) for path, text in texts.items())
-    return {"kind": "files", "path": DROPIN, "files": made_files, "reload": True}, diff
+    header = f"# Made by kubemend run {run_id} for a capture; it takes it away again, and so does a reboot.\n"
+    files, diff = kubelet_dropin.beside(unit, [f"--v={level}"], header, DROPIN, ENVIRONMENT)
+    return {"kind": "files", "path": DROPIN, "files": files, "reload": True}, diff
 
 
 def _b64(text: str) -> str:

@@ -4,7 +4,8 @@
 """PRIVATE to this collection: a kubelet's configuration as its next start would read it: command line, drop-ins, file. Pure.
 
 A flag wins over every file, a later drop-in over an earlier one and over the file; maps are merged key by key, but a flag
-that is a map replaces the files' whole map. A kubelet inside another program (k3s, MicroK8s) has no command line of its own.
+that is a map replaces the files' whole map. What a reset lends a kubelet for a drain is not its own. A kubelet inside another
+program (k3s, MicroK8s) has no command line of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import quantity
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, manifest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, kubelet_dropin, manifest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Proof
 
 
@@ -62,7 +63,8 @@ class KubeletConfig:
 def read(kubelet: Mapping[str, Any]) -> KubeletConfig:
     """What the collector kubelet found. Never raises."""
     values: dict[tuple[str, ...], Setting] = {}
-    argv = tuple(str(word) for word in kubelet.get("argv") or ())
+    lent = kubelet_dropin.lent(kubelet)
+    argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in lent)
     problem = _unreadable(argv)
     for record in (kubelet.get("config"), *(kubelet.get("config_dropins") or ())):
         if not isinstance(record, Mapping):

@@ -49,7 +49,7 @@ _VARIABLES = {"kube-scheduler": "kube_kubeadm_scheduler_extra_args", "kube-contr
 
 def foreign(document: Mapping[str, Any]) -> str | None:
     """Why another tool's files are not edited on this host, with the place to change instead; None for kubeadm and kubespray."""
-    name = _name(document)
+    name = owner_of(document)
     return f"{name} owns these files and writes them anew: change {PLACES[name]}" if name else None
 
 
@@ -65,7 +65,8 @@ def note(document: Mapping[str, Any], remedy: str, component: str | None, left: 
     return _EXTRA_ARGS.format(_VARIABLES[component]) if remedy in ("edit_manifest", "kubeadm_config") else ""
 
 
-def _name(document: Mapping[str, Any]) -> str | None:
+def owner_of(document: Mapping[str, Any]) -> str | None:
+    """The installer that writes this host's files anew from a place of its own; None for kubeadm and kubespray."""
     installed = control_plane.data(document, "installer")
     argv, words = _kubelet(document, installed)
     for name, sign in _SIGNS:
@@ -78,7 +79,7 @@ def _name(document: Mapping[str, Any]) -> str | None:
 
 
 def _kubespray(document: Mapping[str, Any]) -> bool:
-    if _name(document):
+    if owner_of(document):
         return False
     installed = control_plane.data(document, "installer")
     config = flags.string_flag(_kubelet(document, installed)[0], "config")

@@ -10,7 +10,7 @@ first, then the controller manager (it makes the surplus pods), then the schedul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,11 +22,16 @@ WAIT_SECONDS = 120
 
 @dataclass(frozen=True)
 class Consent:
-    """What the operator allows: kubemend_max_risk and kubemend_allow. wishes: optional acts that were asked for, by name."""
+    """What the operator allows: kubemend_max_risk and kubemend_allow. wishes: optional acts that were asked for, by name.
+
+    drain_timeout in seconds, max_unavailable in nodes: what a drain may take.
+    """
 
     max_risk: int = 0
     allow: frozenset[str] = frozenset()
     wishes: frozenset[str] = frozenset()
+    drain_timeout: int = 900
+    max_unavailable: int = 1
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ class Scene:
     consent: Consent
 
 
-Remedy = Callable[[Scene], Step | None]
+# Several steps of one remedy are done one after the other, or none of them.
+Remedy = Callable[[Scene], Step | Sequence[Step] | None]
 
 
 def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: Callable[[str], Mapping[str, Any]],
@@ -79,26 +85,28 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
     A fault without a remedy has no step: its finding says what to do.
     """
     by_key = {cluster.key[:key_digits] if cluster.key else None: cluster for cluster in clusters}
-    made: list[Step] = []
+    made: list[tuple[Step, ...]] = []
     for finding in findings:
         remedy = remedies.get(finding.code)
         if remedy is None or finding.cluster not in by_key:
             continue
         document = document_of(finding.host) if finding.host else {}
-        step = remedy(Scene(finding, by_key[finding.cluster], document, consent))
-        if step is not None:
-            made.append(replace(step, cluster=finding.cluster))
+        found = remedy(Scene(finding, by_key[finding.cluster], document, consent))
+        group = (found,) if isinstance(found, Step) else tuple(found or ())
+        made += [tuple(replace(step, cluster=finding.cluster) for step in group)] if group else []
     if probe:
-        made += [replace(probe(by_key[key]), cluster=key) for key in {step.cluster for step in made}]
+        made += [(replace(probe(by_key[key]), cluster=key),) for key in {group[0].cluster for group in made}]
     made.sort(key=_order)
     steps: list[Step] = []
-    for step in made:
-        if any(other.target == step.target and other.host == step.host and other.change == step.change for other in steps):
+    for group in made:
+        if any(other.target == step.target and other.host == step.host and other.change == step.change for other in steps for step in group):
             continue  # two faults of one place, one change
-        step = _consented(replace(step, id=f"{len(steps) + 1:02}-{step.id}"), consent)
-        if step.remedy == PROBE and step.allowed and not any(other.allowed and other.cluster == step.cluster for other in steps):
-            step = replace(step, allowed=False, blocked_by="no repair before it is allowed: there is nothing to prove")
-        steps.append(step)
+        why = next((step.blocked_by for step in group if step.blocked_by), None)
+        for step in group:
+            step = _consented(replace(step, id=f"{len(steps) + 1:02}-{step.id}", blocked_by=why), consent)
+            if step.remedy == PROBE and step.allowed and not any(other.allowed and other.cluster == step.cluster for other in steps):
+                step = replace(step, allowed=False, blocked_by="no repair before it is allowed: there is nothing to prove")
+            steps.append(step)
     return tuple(steps)
 
 
@@ -107,7 +115,8 @@ _RANK = {"recover": 0, "restore_levels": 0, "move_out": 1, "edit_manifest": 2, "
          CLEAN_UP: 10, PROBE: 11}
 
 
-def _order(step: Step) -> tuple[str, int, str, int, str]:
+def _order(group: Sequence[Step]) -> tuple[str, int, str, int, str]:
+    step = group[0]
     rank = _RANK.get(step.remedy, 5)
     return step.cluster or "", max(rank, 8), step.host, rank, step.component or ""
 

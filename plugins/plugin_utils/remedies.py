@@ -23,7 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import members
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Scene, Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step
 
 # As the node's journal names it.
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
@@ -40,7 +40,7 @@ def new_step(scene: Scene, remedy: str, target: str, blocked_by: str | None, ris
     # Where another tool owns the files this comes first, whatever else stands in the way: it names the place to change.
     blocked_by = owner.foreign(scene.document) or blocked_by
     left = [path for host in scene.cluster.hosts for path in host.installer]
-    notes = [owner.note(scene.document, remedy, name, left) for name in concerned]
+    notes = [more.pop("note", ""), *(owner.note(scene.document, remedy, name, left) for name in concerned)]
     gone = cluster.lost(scene.cluster)
     if gone:
         notes.append(f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no quorum")
@@ -299,7 +299,7 @@ def probe(of: cluster.Cluster) -> Step:
                 change={"kind": PROBE, "cluster_uid": uid})
 
 
-REMEDIES = {
+REMEDIES: dict[str, Remedy] = {
     "KM902": recover, "KM903": put_back,
     "KM101": edit_manifest, "KM102": restart, "KM103": edit_manifest, "KM104": edit_config, "KM105": edit_manifest,
     "KM109": move_out, "KM110": kubeadm_config, "KM320": clean_up,

@@ -22,11 +22,11 @@ def collect(context):
     """{root_dir, cpu_state, memory_state, cpus, pods, containers, frozen, runc, kubelet_version}.
 
     cpu_state, memory_state: records of the files, None where there is none. cpus: {online, possible, isolated, topology: [[cpu, core,
-    socket, NUMA node]]}, lists as the kernel writes them. pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, name,
+    socket, NUMA node]]}, lists as the kernel writes them. pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod, name,
     container_id, pid, static, cpus, allowed}]: the set of its cgroup, and the one of its first process, None where it cannot be read;
-    name is None where no link of the kubelet's tells it. frozen: [{pod_uid, container_id, path, state, tasks: [[pid, name, state]]}] of
-    cgroups that are not thawed. Topology, containers, frozen and the versions are None where the CPU manager's state is not of the policy
-    static: nobody is pinned there.
+    pod (namespace/name) and name are None where no link of the kubelet's tells it. frozen: [{pod_uid, container_id, path, state, tasks:
+    [[pid, name, state]]}] of cgroups that are not thawed. Topology, containers, frozen and the versions are None where the CPU manager's
+    state is not of the policy static: nobody is pinned there.
     """
     kubelet = context.data.get("kubelet") or {}
     root = procfs.flag(kubelet.get("argv") or [], "root-dir") or ROOT_DIR
@@ -114,18 +114,20 @@ def _containers(context):
             context.truncated = True
             break
         folder = _own(_folder(text, hierarchy), group["container_id"])
-        found[group["container_id"]] = {"pod_uid": group["pod_uid"], "name": names.get(group["container_id"]), "container_id": group["container_id"],
+        pod, name = names.get(group["container_id"]) or (None, None)
+        found[group["container_id"]] = {"pod_uid": group["pod_uid"], "pod": pod, "name": name, "container_id": group["container_id"],
                                         "static": group["static"], "pid": pid, "cpus": _set_of(folder), "allowed": _allowed(pid), "folder": folder}
     return list(found.values())
 
 
 def _names():
-    """Container id -> name in its pod, by the links to its log: <pod>_<namespace>_<container>-<id>.log."""
+    """Container id -> (namespace/pod, name in its pod), by the links to its log: <pod>_<namespace>_<container>-<id>.log."""
     found = {}
     for name in os.listdir(LOGS) if os.path.isdir(LOGS) else ():
         rest, dummy, identity = name[:-len(".log")].rpartition("-") if name.endswith(".log") else ("", "", "")
         if rest.count("_") == 2:
-            found[identity] = rest.rpartition("_")[2]
+            pod, namespace, container = rest.split("_")
+            found[identity] = ("%s/%s" % (namespace, pod), container)
     return found
 
 

@@ -11,7 +11,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base i
 _NEEDS = ("system", "kubelet", "pinning")
 _POLICIES = "https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-policies/"
 _EXITS = "A kubelet that starts compares and exits; the static pods and all others of the node go on without it, and nobody looks after them. "
-_RESET = "Drain the node, stop its kubelet, move the state file out of its folder, start the kubelet, uncordon. Nothing here does it yet."
+_RESET = ("Drain the node, stop its kubelet, move the state files away, start the kubelet, uncordon: the plan does it, one node at a time. A kubelet that its "
+          "state keeps down is first lent the policy of that state by a drop-in under /run, because only a kubelet that runs can end pods. Where no kubelet "
+          "could start over the state, nothing can be drained, and it is reset only with kubemend_allow: [reset_without_drain].")
 
 FAULTS = (
     Fault(

@@ -76,7 +76,7 @@ def test_the_set_that_is_in_effect(tmp_path):
 def test_names_of_containers_by_the_links_to_their_logs(tmp_path, monkeypatch):
     monkeypatch.setattr(pinning, "LOGS", str(tmp_path))
     tree(tmp_path, {"pinned_lab-jobs-5f8cea_my-work-%s.log" % ID: "", "odd.log": "", "a_b_c.txt": ""})
-    assert pinning._names() == {ID: "my-work"}
+    assert pinning._names() == {ID: ("lab-jobs-5f8cea/pinned", "my-work")}
 
 
 def test_a_frozen_cgroup_names_its_tasks(tmp_path):

@@ -1,0 +1,210 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the reset of a node's CPU and memory manager state as steps of a plan. Pure, from evidence.
+
+Drain, reset, uncordon. A kubelet that its state keeps down is first lent the policy of that state, because pods are ended by a kubelet
+that runs. Where nothing that could be lent would let it start, nothing is drained, and what that does to running pods is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain_plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    cluster,
+    control_plane,
+    cpuset,
+    edit_source,
+    kubelet_dropin,
+    manager_state,
+    owner,
+    pinning,
+    remedies,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Node
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
+
+START, RESET = apply_step.MANAGERS
+RISK = 3
+READY_SECONDS = 60  # until a Node is ready whose kubelet was started
+UNIT = "kubelet.service"
+WITHOUT = "reset_without_drain"
+LEFT = "pods that a drain leaves (static ones, and those of DaemonSets) run on, and are given their CPUs anew"
+OPTIONS = "--cpu-manager-policy-options="
+
+
+def reset(scene: Scene) -> Sequence[Step]:
+    """KM301 to KM306 and KM310: the steps for this host, whichever of its faults is the finding's."""
+    node = pinning.read(scene.document)
+    if node is None or scene.finding.node is None:
+        why = "which Node this host is could not be proven, so that nothing is done through the API"
+        return [_step(scene, RESET, "its state", why if node else "its kubelet was not found")]
+    healthy = (control_plane.data(scene.document, "kubelet").get("healthz") or {}).get("status") == 200
+    words, why_not = ((), "") if healthy else lend(node)
+    why_not = _api_down(scene) or why_not
+    drains = not why_not
+    blocked = _blocked(scene, node, healthy) or (None if drains else _undrained(scene, node, why_not))
+    steps = [_start(scene, words)] if words and drains else []
+    steps += [_drain(scene)] if drains else []
+    steps += [_reset(scene, node, drains)]
+    steps += [_uncordon(scene)] if drains else []
+    return [_with(step, blocked) for step in steps]
+
+
+def lend(node: Node) -> tuple[tuple[str, ...], str]:
+    """(what this kubelet would start with, over its state as it is; why nothing is known that would)."""
+    state, words = node.state, []
+    if node.trouble or (state is not None and (state.problem or state.more or state.checksum == manager_state.WRONG)):
+        return (), f"its CPU manager's state cannot be read by any kubelet ({node.trouble or (state and state.problem) or 'checksum'})"
+    if state is not None:
+        if state.policy not in (manager_state.NONE, manager_state.STATIC):
+            return (), f"no kubelet has the policy {state.policy!r} of its state"
+        found, why = _lent_cpus(node, state)
+        if why:
+            return (), why
+        words += found
+    file = node.seen.get("memory_state")
+    if isinstance(file, Mapping):
+        policy, problem = pinning.memory_state(file)
+        if problem or pinning.unread(file):
+            return (), f"its memory manager's state cannot be read by any kubelet ({problem or pinning.unread(file)})"
+        words += [f"--memory-manager-policy={policy}"] if policy != pinning.memory_policy(node)[0] else []
+    return tuple(words), "" if words else "nothing in its state tells why it does not start"
+
+
+def _lent_cpus(node: Node, state: manager_state.CpuState) -> tuple[list[str], str]:
+    """The CPU manager's part of it."""
+    words = [f"--cpu-manager-policy={state.policy}"] if state.policy != node.policy else []
+    if state.policy == manager_state.NONE:
+        return words + ([OPTIONS] if words and node.options else []), ""
+    if any(other is None for dummy, other in state.overlaps) or node.online != state.default | state.assigned:
+        return [], "its state does not fit the machine's CPUs, whatever the policy"
+    kept = node.reservation()
+    if node.strict:
+        words.append(OPTIONS)
+    if node.strict or not kept.cpus or not kept.cpus <= state.default:
+        words.append(f"--reserved-cpus={min(state.default)}")
+    return words, ""
+
+
+def _blocked(scene: Scene, node: Node, healthy: bool) -> str | None:
+    """What forbids it, as far as evidence tells; the node looks again at the last moment."""
+    host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
+    unit, installer = (kubelet.get("unit") or {}).get("name"), owner.owner_of(scene.document)
+    if installer or unit != UNIT:
+        return f"the kubelet of {host} is started by {installer or unit}, which this does not stop and start: drain the node, stop it there, move the state " \
+               "files out of their folder, start it, uncordon the node"
+    if "masked" in ((kubelet.get("unit") or {}).get("unit_file_state"), (kubelet.get("unit") or {}).get("load_state")):
+        return f"the kubelet of {host} is masked, which somebody did on purpose: unmask it first, or leave the node alone"
+    if node.policy is None or node.config.problem:
+        return f"what the kubelet of {host} is told cannot be read ({node.config.problem}), so that it may not start again"
+    kept = node.reservation()
+    if node.policy == manager_state.STATIC and kept.number == 0:
+        return f"with the static policy and no CPU reserved the kubelet of {host} would not start: reserve some first (KM309)"
+    if kept.cpus and node.online is not None and not kept.cpus <= node.online:
+        lacking = cpuset.text(kept.cpus - node.online)
+        return f"CPUs {lacking} are reserved on {host}, which does not have them online: the kubelet would not start; reserve others first"
+    silent = _api_down(scene)
+    if silent and (healthy or "api_down" not in scene.consent.allow):
+        return silent + ("" if healthy else f"; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet down is reset all the same")
+    return _lonely(scene) if healthy else None
+
+
+def _lonely(scene: Scene) -> str | None:
+    """A control-plane node whose kubelet is stopped needs others that are whole: nobody would bring back what ends there meanwhile."""
+    mine = next((host for host in scene.cluster.hosts if host.host == scene.finding.host), None)
+    if mine is None or not (mine.control_plane and mine.control_plane.of("kube-apiserver")) or "single_control_plane" in scene.consent.allow:
+        return None
+    others = [host for host in scene.cluster.hosts if host is not mine and host.control_plane and host.control_plane.of("kube-apiserver")]
+    gone = cluster.lost(scene.cluster)
+    if others and not gone:
+        return None
+    return f"{mine.host} is a control-plane node, and {', '.join(gone) or 'no other one is known'}: a kubelet is stopped there only while the others are " \
+           "whole; allow it with -e kubemend_allow=single_control_plane"
+
+
+def _api_down(scene: Scene) -> str:
+    """Empty where it answers."""
+    of = scene.cluster
+    return "" if of.api_status == "ok" else f"no API server answers ({of.api_reason or of.api_status})"
+
+
+def _undrained(scene: Scene, node: Node, why: str) -> str | None:
+    if WITHOUT in scene.consent.allow:
+        return None
+    return f"{why}, so that its kubelet cannot be started for a drain: {harmed(node)}; allow it with -e kubemend_allow={WITHOUT}"
+
+
+def harmed(node: Node) -> str:
+    """What a reset does to the pods that run on."""
+    names = sorted({str(one.get("pod") or one.get("pod_uid")) for one in node.containers()})
+    if not names and node.seen.get("containers") is None:
+        return "the pods that run on it get other CPUs while they run"
+    shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    what = "lose the CPUs that they have alone" if node.release is not None and node.release <= (1, 17) else "get other CPUs while they run"
+    return f"these pods {what}: {shown}" if names else "no pod runs on it"
+
+
+def _start(scene: Scene, words: Sequence[str]) -> Step:
+    header = f"# Made by kubemend for the reset of its state; it takes it away again, and so does a reboot.\n# adds: {' '.join(words)}\n"
+    unit = control_plane.data(scene.document, "kubelet").get("unit") or {}
+    try:
+        files, diff = kubelet_dropin.beside(unit, words, header, kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT)
+    except edit_source.EditRefused as refused:
+        return _step(scene, START, kubelet_dropin.DROPIN, str(refused))
+    return _step(scene, START, kubelet_dropin.DROPIN, diff=diff, change={"kind": "files", "path": kubelet_dropin.DROPIN, "files": files, "reload": True},
+                 expect={"component": "kubelet", "words": list(words)},
+                 note="only a kubelet that runs can end pods: this one starts over its state as it is with " + " ".join(words))
+
+
+def _drain(scene: Scene) -> Step:
+    held = drain_plan.KEEP in scene.consent.allow
+    name, lifted = str(scene.finding.node), sorted(scene.consent.allow & {drain_plan.BARE, drain_plan.LOCAL, drain_plan.FENCED, drain_plan.KEEP})
+    change = {"kind": apply_api.DRAIN, "node": name, "timeout": scene.consent.drain_timeout, "max_unavailable": scene.consent.max_unavailable,
+              "allow": lifted, "reason": f"reset of the CPU manager's state ({scene.finding.code})", "held": held, "ready_seconds": READY_SECONDS,
+              "cluster_uid": _uid(scene)}
+    return _through_api(scene, apply_api.DRAIN, f"pods of {name}", change, f"{name} is cordoned and its pods are evicted, as their budgets allow\n")
+
+
+def _reset(scene: Scene, node: Node, drained: bool) -> Step:
+    paths = [str(one.get("path")) for one in (node.file, node.seen.get("memory_state")) if isinstance(one, Mapping)]
+    policies = {paths[0]: node.policy} if node.file else {}
+    if isinstance(node.seen.get("memory_state"), Mapping):
+        policies[paths[-1]] = pinning.memory_policy(node)[0]
+    files = [{"path": path} for path in (kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT)]
+    diff = "".join(f"--- {path}\n+++ kept in the journal\n" for path in paths) + f"the kubelet is stopped before, and started with the policy {node.policy}\n"
+    return _step(scene, RESET, " and ".join(paths), diff=diff, note=LEFT if drained else f"nothing is drained: {harmed(node)}",
+                 change={"kind": "reset", "path": paths[0] if paths else "", "states": paths, "files": files, "reload": True},
+                 expect={"component": "kubelet", "policies": policies})
+
+
+def _uncordon(scene: Scene) -> Step:
+    name = str(scene.finding.node)
+    change = {"kind": apply_api.UNCORDON, "node": name, "cluster_uid": _uid(scene), "held": drain_plan.KEEP in scene.consent.allow}
+    return _through_api(scene, apply_api.UNCORDON, f"cordon of {name}", change, f"{name} takes pods again\n", note="only once the node is ready")
+
+
+def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None = None, **more: Any) -> Step:
+    return remedies.new_step(scene, remedy, target, blocked_by, risk=RISK, component="kubelet", concerned=[], guard=remedies.node_guard(scene), **more)
+
+
+def _through_api(scene: Scene, remedy: str, target: str, change: Mapping[str, Any], diff: str, note: str = "") -> Step:
+    of = scene.cluster
+    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{of.api_host or 'cluster'}-{remedy}-{scene.finding.node}")
+    return Step(label, of.api_host or "", scene.finding.code, remedy, RISK, target, node=scene.finding.node, diff=diff, note=note, change=change)
+
+
+def _uid(scene: Scene) -> str | None:
+    return (scene.cluster.answer("server") or {}).get("kube_system_uid")
+
+
+def _with(step: Step, blocked: str | None) -> Step:
+    return replace(step, blocked_by=blocked or step.blocked_by)
+
+
+REMEDIES = dict.fromkeys(("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM310"), reset)

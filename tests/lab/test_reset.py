@@ -1,0 +1,107 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A kubelet that its CPU manager's state keeps down: drained, reset, and then it really pins; and what cannot be drained is not reset unasked."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.lab import gpu, interrupt, jobs, pinning
+from tests.lab.kubeletlevel import argv, momentary
+from tests.lab.repairing import broken, codes
+
+CONSENT = ("-e", "kubemend_max_risk=3")
+FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
+# Ends the program of the reset at the moment in which its kubelet is stopped.
+_KILL = """
+import glob, json, os, signal, subprocess, time
+end = time.monotonic() + 120
+while time.monotonic() < end:
+    for name in glob.glob("/var/lib/kubemend/journal/*/proof-*reset-state.json"):
+        record = json.load(open(name))
+        if record["state"] == "awaited" and subprocess.call(["pgrep", "-x", "kubelet"], stdout=subprocess.DEVNULL):
+            os.kill(record["by"]["pid"], signal.SIGKILL)
+            raise SystemExit(print("killed"))
+    time.sleep(0.02)
+"""
+
+
+@pytest.fixture
+def namespace(cluster):
+    name = jobs.new_namespace()
+    jobs.create_namespace(cluster, name)
+    yield name
+    jobs.remove(cluster, name)
+
+
+def ready(cluster, namespace: str) -> list[str]:
+    """UIDs of the Deployment's pods that run on w1 and do not end."""
+    items = json.loads(cluster.kubectl("-n", namespace, "get", "pods", "-o", "json").stdout)["items"]
+    return [item["metadata"]["uid"] for item in items if not item["metadata"].get("deletionTimestamp") and item["spec"].get("nodeName") == "w1"
+            and item["status"].get("phase") == "Running"]
+
+
+def serving(cluster) -> None:
+    """w1 takes pods, and nothing of a reset is left on it but the journal."""
+    node = json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)
+    assert not node["spec"].get("unschedulable") and "kubemend.io/cordon" not in (node["metadata"].get("annotations") or {}), node
+    assert momentary(cluster, "w1") == [] and "--cpu-manager-policy=" not in " ".join(argv(cluster, "w1"))
+
+
+def test_from_none_to_static_and_back(cluster, play, namespace):
+    """The pod is there before the kubelet dies of its state: its drain is a real one, and its place on the node another each time."""
+    gpu.create(cluster, namespace, pinning.deployment(cluster, "pinned", "w1"))
+    cluster.wait(lambda: ready(cluster, namespace), 60, "the pod on w1")
+    with broken(cluster, "pinning-policy-changed", target="w1"):
+        before = ready(cluster, namespace)
+        done, report = play("-e", "kubemend_faults=KM301")
+        assert done.returncode == 0 and [one["blocked_by"] for one in report["plan"]] == ["risk 3 needs -e kubemend_max_risk=3"] * 4, done.stdout[-3000:]
+        done, report = play("-e", "kubemend_faults=KM301", *CONSENT, name="remediate")
+        assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done"] * 4), done.stdout[-4000:]
+        assert "1 pod evicted" in report["steps"][1]["reason"] and not report["findings"], report
+        serving(cluster)
+        assert pinning.state(cluster, "w1")["policyName"] == "static"
+        cluster.wait(lambda: ready(cluster, namespace), 60, "the pod again")
+        assert ready(cluster, namespace) != before
+        pinning.wait_pinned(cluster, "w1")
+        # And back: the pod has a CPU of its own now.
+        pinned = ready(cluster, namespace)
+        pinning.stop(cluster, "w1")
+        pinning.configure(cluster, "w1", {"cpuManagerPolicy": None, "systemReserved": None})
+        pinning.fail(cluster, "w1", "differs from state checkpoint policy")
+        done, report = play("-e", "kubemend_faults=KM301", *CONSENT, name="remediate")
+        assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done"] * 4), done.stdout[-4000:]
+        serving(cluster)
+        assert pinning.state(cluster, "w1")["policyName"] == "none" and ready(cluster, namespace) != pinned
+
+
+def test_what_cannot_be_drained_is_reset_only_if_that_is_allowed(cluster, play):
+    with broken(cluster, "pinning-corrupt-state", target="w1"):
+        done, report = play("-e", "kubemend_faults=KM302", *CONSENT, name="remediate")
+        (step,) = report["plan"]
+        assert done.returncode == 2 and not report["steps"] and "kubemend_allow=reset_without_drain" in step["blocked_by"], done.stdout[-3000:]
+        assert json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)["spec"].get("unschedulable") is None
+        done, report = play("-e", "kubemend_faults=KM302", "-e", "kubemend_allow=reset_without_drain", *CONSENT, name="remediate")
+        assert (done.returncode, [one["state"] for one in report["steps"]], report["findings"]) == (0, ["done"], []), done.stdout[-4000:]
+        serving(cluster)
+        assert pinning.state(cluster, "w1")["policyName"] == "static"
+
+
+@pytest.mark.skipif(not FULL, reason="a minute: a killed drain is tried always")
+def test_killed_while_its_kubelet_is_stopped(cluster, play, tmp_path):
+    with broken(cluster, "pinning-policy-changed", target="w1"):
+        with interrupt.Controller(cluster, tmp_path / "run", "-e", "kubemend_faults=KM301", *CONSENT) as controller:
+            assert cluster.exec("w1", ["python3", "-I", "-c", _KILL], timeout=150).stdout == b"killed\n"
+            code, report = controller.wait(300)
+        assert (code, report["exit_reason"], [step["state"] for step in report["steps"]][2]) == (2, "failed", "failed"), controller.output[-3000:]
+        _done, report = play(name="audit")
+        assert {("KM902", "w1"), ("KM903", "w1")} <= codes(report) and not argv(cluster, "w1")
+        # What was interrupted is ended, by which the kubelet runs again, and then the reset is done as planned.
+        done, report = play("-e", "kubemend_faults=KM301,KM902,KM903", *CONSENT)
+        assert done.returncode == 0 and codes(report) == set(), done.stdout[-3000:]
+        serving(cluster)
+        assert argv(cluster, "w1") and pinning.state(cluster, "w1")["policyName"] == "static" and interrupt.left_over(cluster) == []

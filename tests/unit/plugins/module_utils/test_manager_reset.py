@@ -1,0 +1,249 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The managers' state reset on its node: guarded, proven by what the kubelet writes, back where it does not; systemd and the kubelet are stand-ins."""
+
+import base64
+import json
+import os
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import (
+    apply_step, guard, journal, kubelet_restart, lock, manager_reset, proof, revert, revert_run)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, devices
+
+RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
+FIRST = 5_000_000  # no process of this machine has such a number
+WORD = "--cpu-manager-policy=none"
+
+
+class Node:
+    """A kubelet that ends over a state of another policy than it is told, and writes its own where there is none."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, policy: str = "static", state: str = "none") -> None:
+        self.path, self.root, self.policy = path, str(path / "kubemend"), policy
+        (path / "units").mkdir()
+        self.dropin, self.env = path / "units" / "zz.conf", path / "run" / "reset.env"
+        self.state, self.memory = path / "cpu_manager_state", path / "memory_manager_state"
+        self.state.write_text(json.dumps({"policyName": state}))
+        self.memory.write_text(json.dumps({"policyName": "None"}))
+        self.pid, self.argv, self.commands, self.broken, self.hung = 0, [], [], False, False
+        self.unit: dict[str, Any] = {"name": "kubelet.service", "environment_files": [], "need_daemon_reload": False}
+        ticks = proof.ticks
+        monkeypatch.setattr(proof, "ticks", lambda pid: ticks(pid) if pid < FIRST else pid * 10 if pid == self.pid else None)
+        monkeypatch.setattr(kubelet_restart, "Kubelet", self._look)
+        monkeypatch.setattr(kubelet_restart, "_systemctl", self._systemctl)
+        for module, names in ((kubelet_restart, {"STABLE": 0.05, "PAUSE": 0.01, "SECONDS": 0.4}),
+                              (manager_reset, {"PAUSE": 0.01, "STOPPING": 0.3, "WRITTEN": 0.3})):
+            for name, value in names.items():
+                monkeypatch.setattr(module, name, value)
+        monkeypatch.setattr(guard, "answering", lambda *dummy: None)
+        monkeypatch.setattr(devices, "running", set)
+
+    def _look(self) -> Any:
+        evidence = {"unit": self.unit, "process": {"pid": self.pid, "started_at": 1000.0} if self.pid else None, "config": None, "config_dropins": [],
+                    "healthz": {"status": 200 if self.pid else None, "error": "refused"}}
+        return SimpleNamespace(evidence=evidence, pid=self.pid or None, ticks=self.pid * 10 or None, argv=list(self.argv), healthy=bool(self.pid),
+                               identity=(self.pid, self.pid * 10) if self.pid else None)
+
+    def _systemctl(self, *words: str) -> None:
+        self.commands.append(words[0])
+        if words[0] == "stop" and not self.hung:
+            self.pid = 0
+        if words[0] == "restart":
+            self.start()
+
+    def start(self) -> None:
+        told = "none" if self.dropin.exists() and self.env.exists() else self.policy
+        held = json.loads(self.state.read_text())["policyName"] if self.state.exists() else told
+        if self.broken and told == self.policy or held != told:
+            self.pid = 0
+            return
+        self.pid = (self.pid or FIRST + len(self.commands)) + 1
+        self.argv = ["kubelet"] + ([WORD] if told != self.policy else [])
+        for path, policy in ((self.state, told), (self.memory, "None")):
+            path.write_text(json.dumps({"policyName": policy, "default": path.stat().st_size if path.exists() else 0}))
+
+    def lend(self) -> dict[str, Any]:
+        files = [{"kind": "create", "path": str(path), "data": base64.b64encode(b"x\n").decode(), "mode": mode}
+                 for path, mode in ((self.env, "0600"), (self.dropin, "0644"))]
+        return {"id": "01-start", "host": "w1", "remedy": "start_former", "target": "t",
+                "change": {"kind": "files", "path": str(self.dropin), "files": files, "reload": True}, "expect": {"words": [WORD]}, "guard": {"allow": []}}
+
+    def reset(self) -> dict[str, Any]:
+        return {"id": "03-reset", "host": "w1", "remedy": "reset_state", "target": "t", "guard": {"allow": []},
+                "change": {"kind": "reset", "path": str(self.state), "states": [str(self.state), str(self.memory)], "reload": True,
+                           "files": [{"path": str(self.dropin)}, {"path": str(self.env)}]},
+                "expect": {"policies": {str(self.state): self.policy, str(self.memory): "None"}}}
+
+    def do(self, wanted: Any, run_id: str = RUN) -> tuple[str, str]:
+        state, why, dummy = manager_reset.do(journal.Step(run_id, wanted["id"], "reset", "KM301", self.root), wanted, "w1")
+        return state, why or ""
+
+    def forget(self, name: str) -> dict[str, Any]:
+        """As if the program had been killed before it wrote how the step ended."""
+        path = Path(self.root) / "journal" / RUN / f"proof-{name}.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
+        return {"run_id": NEXT, "root": self.root, "lock": None, "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}}}
+
+    def lent(self) -> bool:
+        return self.dropin.exists() and self.env.exists()
+
+    def policies(self) -> list[Any]:
+        return [json.loads(path.read_text())["policyName"] if path.exists() else None for path in (self.state, self.memory)]
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    made = Node(tmp_path, monkeypatch)
+    made.start()
+    assert not made.pid  # its state keeps it down
+    return made
+
+
+def test_lent_its_former_policy_and_then_reset(node: Node) -> None:
+    former = node.state.read_bytes()
+    assert node.do(node.lend()) == ("proven", "") and WORD in node.argv and node.lent() and node.state.read_bytes() != former
+    assert node.do(node.reset()) == ("proven", "") and node.argv == ["kubelet"] and not node.lent() and node.policies() == ["static", "None"]
+    kept = [item["intent"]["path"] for item in journal.read_run(RUN, node.root) if item["intent"]["sha256_after"] is None]
+    assert kept == [str(one) for one in (node.state, node.memory, node.dropin, node.env)]
+
+
+def test_no_revert_puts_a_state_back(node: Node) -> None:
+    node.do(node.lend())
+    node.do(node.reset())
+    now = [path.read_bytes() for path in (node.state, node.memory)]
+    assert {one["state"] for one in revert.plan_revert(RUN, node.root)} == {"kept"}
+    done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None})
+    assert {one["result"] for one in done["paths"]} == {"kept"} and done["error"] is None and "pods ran since" in done["paths"][-1]["reason"]
+    assert [path.read_bytes() for path in (node.state, node.memory)] == now and not node.lent()
+
+
+def test_without_a_drain_nothing_has_to_be_lent(node: Node) -> None:
+    assert node.do(node.reset()) == ("proven", "") and node.policies() == ["static", "None"]
+
+
+def test_what_is_lent_and_does_not_help_goes_again(node: Node) -> None:
+    node.state.write_text('{"policyName": "dynamic"}')
+    state, why = node.do(node.lend())
+    assert state == "rolled_back" and "does not run under the policy of its state either" in why and not node.lent() and node.pid == 0
+    assert node.commands == ["daemon-reload", "restart", "daemon-reload"] and node.policies()[0] == "dynamic"
+
+
+def test_a_new_configuration_that_does_not_start_either(node: Node) -> None:
+    node.do(node.lend())
+    node.broken = True
+    state, why = node.do(node.reset())
+    assert state == "rolled_back" and "it runs as it was lent for the drain and with a new state" in why
+    assert node.lent() and WORD in node.argv and node.policies() == ["none", "None"]
+
+
+def test_a_kubelet_that_comes_up_by_nothing_is_said_to_be_down(node: Node) -> None:
+    node.broken = True
+    state, why = node.do(node.reset())
+    assert state == "failed" and why.startswith("component down: ") and "journalctl -u kubelet on w1" in why and not node.lent()
+
+
+def test_a_kubelet_that_does_not_write_what_it_is_told(node: Node) -> None:
+    wanted = node.reset()
+    wanted["expect"]["policies"][str(node.memory)] = "Static"
+    state, why = node.do(wanted)
+    assert state == "rolled_back" and "memory_manager_state is of the policy None, not Static" in why and node.pid
+
+
+def test_a_kubelet_that_does_not_stop_keeps_its_state(node: Node) -> None:
+    node.do(node.lend())
+    node.hung, before = True, node.state.read_bytes()
+    state, why = node.do(node.reset())
+    assert state == "failed" and "did not end" in why and node.lent() and node.state.read_bytes()[:20] == before[:20] and node.pid
+
+
+@pytest.mark.parametrize("remedy", ["lend", "reset"])
+@pytest.mark.parametrize(("change", "word"), [
+    (lambda node, patch: node.unit.update(name="k3s.service"), "is not that of kubelet.service"),
+    (lambda node, patch: node.unit.update(unit_file_state="masked"), "masked"),
+    (lambda node, patch: patch.setattr(devices, "running", lambda: {"uid-1"}), "pods with devices run on w1 (uid-1)"),
+    (lambda node, patch: patch.setattr(kubelet_restart, "demand_start", _refuse), "swap is on"),
+    (lambda node, patch: patch.setattr(guard, "answering", _refuse), "swap is on"),
+])
+def test_what_forbids_it_changes_nothing(node: Node, monkeypatch: pytest.MonkeyPatch, remedy: str, change: Any, word: str) -> None:
+    change(node, monkeypatch)
+    before = node.state.read_bytes()
+    state, why = node.do(getattr(node, remedy)())
+    assert state == "not_done" and word in why and node.commands == [] and not node.lent() and node.state.read_bytes() == before
+
+
+def _refuse(*dummy: Any) -> None:
+    raise guard.Refused("swap is on")
+
+
+def test_one_that_runs_by_those_words_already_is_good_as_it_is(node: Node) -> None:
+    node.do(node.lend())
+    commands = list(node.commands)
+    assert node.do(node.lend(), NEXT) == ("proven", "it runs so already") and node.commands == commands and node.lent()
+
+
+def test_a_kubelet_that_runs_is_lent_nothing_and_somebodys_change_is_not_loaded(node: Node) -> None:
+    node.state.unlink()
+    node.start()
+    assert "the evidence is old" in node.do(node.lend())[1]
+    node.unit["environment_files"] = [{"path": "/e", "mtime": 2000.0}]
+    state, why = node.do(node.reset())
+    assert state == "not_done" and "/e is newer than the process" in why and node.commands == []
+
+
+@pytest.mark.parametrize(("killed_at", "policies", "lent", "told"), [
+    ("write", ["none", "None"], False, "its drop-in is gone again"), ("start", ["none", "None"], True, "it runs under the policy of its state")])
+def test_killed_while_it_was_lent(node: Node, killed_at: str, policies: Any, lent: bool, told: str) -> None:
+    node.do(node.lend())
+    if killed_at == "write":
+        node.pid = 0
+    answer = apply_step.work(node.forget("01-start"))
+    assert answer["state"] == "done" and told in answer["reason"] and node.lent() is lent and node.policies() == policies
+    assert proof.unproven(node.root) == []
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_killed_while_it_was_reset_the_kubelet_is_not_left_stopped(node: Node, running: bool) -> None:
+    node.do(node.reset())
+    if not running:
+        node.pid = 0
+    answer = apply_step.work(node.forget("03-reset"))
+    assert answer["state"] == "done" and node.pid and ("runs again" in answer["reason"]) is not running and proof.unproven(node.root) == []
+    node.broken = True
+    node.pid = 0
+    answer = apply_step.work(node.forget("03-reset"))
+    assert answer["state"] == "failed" and "did not start again" in answer["reason"]
+
+
+def test_the_same_step_is_not_begun_twice(node: Node) -> None:
+    assert node.do(node.reset())[0] == "proven"
+    assert node.do(node.reset()) == ("failed", "it was begun before (a connection that was made twice)")
+    params = {"run_id": RUN, "root": node.root, "lock": None, "check": False, "step": {**node.reset(), "code": ["KM301"]}}
+    assert apply_step.work(params)["state"] == "done"  # the answer of the first
+
+
+def test_under_the_lock_of_its_run_only(node: Node) -> None:
+    lock.acquire(NEXT, {}, 900, root=node.root)
+    params = {"run_id": RUN, "root": node.root, "lock": {"controller": None, "seconds": 60}, "check": False, "step": {**node.reset(), "code": ["KM301"]}}
+    before = node.state.read_bytes()
+    assert apply_step.work(params)["state"] == "refused" and node.commands == [] and node.state.read_bytes() == before
+
+
+def test_check_mode_changes_nothing(node: Node) -> None:
+    params = {"run_id": RUN, "root": node.root, "lock": None, "check": True, "step": {**node.reset(), "code": ["KM301"]}}
+    assert apply_step.work(params)["state"] == "skipped" and node.commands == [] and not os.path.exists(node.root)
+
+
+def test_systemctl_that_hangs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*words: str) -> None:
+        raise command.CommandError(f"systemctl {words[0]} did not end within 60 s")
+    monkeypatch.setattr(kubelet_restart, "_systemctl", hang)
+    assert node.do(node.lend())[0] == "failed"
+    state, why = node.do(node.reset())
+    assert state == "failed" and "did not end within 60 s" in why and node.policies() == ["none", "None"]

@@ -1,0 +1,168 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The reset of a node's CPU and memory manager state as a plan: what is lent, what is drained, what is refused and why."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, kubelet_config, kubelet_dropin, plan, reset_plan
+
+NONE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
+POD = "777870b5-c64f-42f5-9296-688b9dc212ba"
+STATIC = "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n"
+FOLDER = "/var/lib/kubelet"
+ALL = ["start_former", "drain", "reset_state", "uncordon"]
+
+
+def state(policy="static", default="0,2-3", entries=None):
+    return json.dumps({"policyName": policy, "defaultCpuSet": default, "entries": entries if entries is not None else {POD: {"app": "1"}}})
+
+
+def record(name, text):
+    return {"path": f"{FOLDER}/{name}", "text": text, "size": len(text), "mtime": 0, "error": None, "masked": []}
+
+
+@pytest.fixture
+def node(world):
+    """w1, whose kubelet is down, with a state of its own and a configuration."""
+    def make(text, config=STATIC, memory=None, healthy=False, running=False):
+        kubelet = world.data("w1", "kubelet")
+        kubelet.update(config={"path": f"{FOLDER}/config.yaml", "text": config, "masked": [], "error": None}, healthz={"status": 200 if healthy else None},
+                       unit={"name": "kubelet.service", "active_state": "active", "start_words": ["kubelet", "$KUBELET_EXTRA_ARGS"],
+                             "split_variables": [["KUBELET_EXTRA_ARGS", "--v=2"]], "environment_files": [], "need_daemon_reload": False})
+        if not (healthy or running):
+            kubelet["process"] = None
+        world.documents["w1"]["collectors"]["pinning"] = {"status": "ok", "data": {
+            "root_dir": FOLDER, "cpu_state": None if text is None else record("cpu_manager_state", text),
+            "memory_state": memory and record("memory_manager_state", memory), "kubelet_version": None, "frozen": None, "runc": None, "pods": [POD],
+            "cpus": {"online": "0-3", "topology": [[cpu, cpu % 2, 0, 0] for cpu in range(4)]}, "containers": None if text is None else [
+                {"pod_uid": POD, "pod": "shop/db-0", "name": "app", "container_id": "c" * 64, "pid": 7, "static": False, "cpus": "1", "allowed": "1"}]}}
+        return world
+    return make
+
+
+def planned(world, *allow, max_risk=3, **more):
+    documents = world.documents
+    result, found = judge.examine([*documents.values(), world.api])
+    return plan.plan(result.findings, found, documents.__getitem__, plan.Consent(max_risk, frozenset(allow), frozenset(), **more),
+                     reset_plan.REMEDIES, judge.KEY_DIGITS)
+
+
+def lent(steps):
+    return steps[0].expect["words"]
+
+
+@pytest.mark.parametrize(("text", "config", "memory", "words"), [
+    (NONE, STATIC, None, ["--cpu-manager-policy=none"]),
+    (NONE, STATIC + "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n", None, ["--cpu-manager-policy=none", "--cpu-manager-policy-options="]),
+    # Nobody reserves anything under the policy none: what the state had reserved was in the shared set.
+    (state(), "kind: KubeletConfiguration\n", None, ["--cpu-manager-policy=static", "--reserved-cpus=0"]),
+    (state(), "kubeReserved: {cpu: 500m}\n", None, ["--cpu-manager-policy=static"]),
+    (state(), "cpuManagerPolicy: static\nreservedSystemCPUs: '1'\n", None, ["--reserved-cpus=0"]),
+    (state(default="0-3", entries={}), STATIC + "cpuManagerPolicyOptions: {strict-cpu-reservation: 'true'}\n", None,
+     ["--cpu-manager-policy-options=", "--reserved-cpus=0"]),
+    (NONE, "{}\n", '{"policyName":"Static"}', ["--memory-manager-policy=Static"]),
+    (NONE, STATIC + "memoryManagerPolicy: Static\n", '{"policyName":"None"}', ["--cpu-manager-policy=none", "--memory-manager-policy=None"]),
+])
+def test_what_a_kubelet_is_lent_for_the_drain(node, text, config, memory, words):
+    steps = planned(node(text, config, memory))
+    assert [step.remedy for step in steps] == ALL and all(step.allowed and step.risk == 3 for step in steps)
+    assert lent(steps) == words and [step.host for step in steps] == ["w1", "m1", "w1", "m1"]
+    made = {one["path"]: base64.b64decode(one["data"]).decode() for one in steps[0].change["files"]}
+    assert f'KUBELET_EXTRA_ARGS="--v=2 {" ".join(words)}"' in made[kubelet_dropin.ENVIRONMENT]
+
+
+def test_the_steps_of_a_reset(node):
+    steps = planned(node(NONE, memory='{"policyName":"None"}'), "drain_bare_pods", drain_timeout=60, max_unavailable=2)
+    start, drain, reset, uncordon = steps
+    assert [step.id for step in steps] == ["01-w1-kubelet-start-former", "02-m1-drain-w1", "03-w1-kubelet-reset-state", "04-m1-uncordon-w1"]
+    assert (drain.change["timeout"], drain.change["max_unavailable"], drain.change["allow"]) == (60, 2, ["drain_bare_pods"])
+    assert reset.change["states"] == [f"{FOLDER}/cpu_manager_state", f"{FOLDER}/memory_manager_state"]
+    assert reset.expect["policies"] == {f"{FOLDER}/cpu_manager_state": "static", f"{FOLDER}/memory_manager_state": "None"}
+    assert [one["path"] for one in reset.change["files"]] == [one["path"] for one in reversed(start.change["files"])]
+    assert uncordon.change["node"] == drain.change["node"] == "w1" and not uncordon.change["held"]
+
+
+def test_without_consent_all_of_it_is_withheld(node):
+    steps = planned(node(NONE), max_risk=2)
+    assert [step.remedy for step in steps] == ALL and all(plan.only_risk(step) for step in steps)
+
+
+def test_a_kubelet_that_runs_still_is_drained_as_it_is(node):
+    assert [step.remedy for step in planned(node(NONE, healthy=True))] == ALL[1:]
+
+
+def test_several_faults_of_one_node_are_one_reset(node):
+    world = node(state(default="0-3"), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", '{"policyName":"Static"}', healthy=True)
+    result, _clusters = judge.examine([*world.documents.values(), world.api])
+    assert {item.code for item in result.findings} >= {"KM306", "KM310"} and [step.remedy for step in planned(world)] == ALL[1:]
+
+
+@pytest.mark.parametrize(("text", "memory", "why"), [
+    ("", None, "it is empty"), (state().replace("}}", '}},"checksum":5'), None, "checksum"), (state(default="0-3"), None, "does not fit the machine's CPUs"),
+    (state(default="0,2"), None, "does not fit the machine's CPUs"), ('{"policyName":"dynamic"}', None, "no kubelet has the policy 'dynamic'"),
+    (NONE, "", "memory manager's state cannot be read"),
+])
+def test_where_nothing_could_be_lent_nothing_is_drained(node, text, memory, why):
+    world = node(text, memory=memory)
+    if memory == "":
+        world.documents["w1"]["collectors"]["pinning"]["data"]["memory_state"] = record("memory_manager_state", "")
+    (step,) = planned(world)
+    assert step.remedy == "reset_state" and not step.allowed and why in step.blocked_by
+    assert "shop/db-0" in step.blocked_by and "kubemend_allow=reset_without_drain" in step.blocked_by
+    (step,) = planned(world, "reset_without_drain")
+    assert step.allowed and "shop/db-0" in step.note
+
+
+def test_where_nobody_may_stop_a_kubelet(node):
+    for config, why in (("cpuManagerPolicy: static\n", "KM309"), (STATIC.replace("'0'", "'0,9'"), "CPUs 9 are reserved"), ("a: [", "")):
+        steps = planned(node(NONE, config))
+        assert not any(step.allowed for step in steps) and all(why in step.blocked_by for step in steps)
+    world = node(NONE)
+    world.data("w1", "kubelet")["unit"]["name"] = "k3s.service"
+    assert "is started by k3s, which this does not stop" in planned(world)[0].blocked_by
+    world = node(NONE)
+    world.data("w1", "kubelet")["unit"]["load_state"] = "masked"
+    assert all("is masked, which somebody did on purpose" in step.blocked_by for step in planned(world))
+    world = node(NONE)
+    world.data("w1", "kubelet")["unit"]["split_variables"] = []
+    steps = planned(world)
+    assert "no variable for more arguments" in steps[0].blocked_by and not any(step.allowed for step in steps)
+
+
+def test_without_an_api_server_only_what_keeps_a_kubelet_down_is_reset(node):
+    world = node(NONE)
+    world.api = {**world.api, "status": "unreachable", "reason": "refused", "collectors": {}}
+    assert all("no API server answers" in step.blocked_by and "kubemend_allow=api_down,reset_without_drain" in step.blocked_by for step in planned(world))
+    (step,) = planned(world, "api_down")
+    assert "kubemend_allow=reset_without_drain" in step.blocked_by
+    (step,) = planned(world, "api_down", "reset_without_drain")
+    assert (step.remedy, step.allowed) == ("reset_state", True)
+    world = node(NONE, healthy=True)
+    assert not any(step.allowed for step in planned(world, "api_down", "reset_without_drain"))
+
+
+def test_a_control_plane_node_waits_for_the_others(node):
+    world = node(NONE, healthy=True)
+    for name in ("kubelet", "pinning"):
+        world.documents["m1"]["collectors"][name], world.documents["w1"]["collectors"][name] = (
+            world.documents["w1"]["collectors"][name], world.documents["m1"]["collectors"].get(name, {"status": "absent", "data": None}))
+    assert all(step.allowed for step in planned(world))
+    world.silence("m3")
+    steps = planned(world)
+    assert steps and all("only while the others are whole" in step.blocked_by for step in steps)
+
+
+def test_what_was_lent_is_not_the_kubelets_own(node):
+    world = node(NONE, healthy=True)
+    kubelet = world.data("w1", "kubelet")
+    kubelet["argv"] = ["kubelet", "--v=2", "--cpu-manager-policy=none"]
+    kubelet["unit"]["environment_files"] = [{"path": kubelet_dropin.ENVIRONMENT, "text": '# adds: --cpu-manager-policy=none\nX="--cpu-manager-policy=none"\n'}]
+    assert kubelet_config.read(kubelet).argv == ("kubelet", "--v=2")
+    assert [step.remedy for step in planned(world)] == ALL[1:]  # still to be reset, and drained as it runs
+    kubelet["unit"]["environment_files"] = []
+    assert planned(world) == ()
