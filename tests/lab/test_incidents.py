@@ -26,12 +26,12 @@ FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
 # What depends on the version of Kubernetes runs on both even in `make test`.
 BOTH = ("healthy", "scheduler-config-file")
 # Families of incidents that are made, and read, by the same code: how many of each are drawn.
-SAMPLED = {"gpu-": 3, "pinning-": 4, "-master-unreachable": 1}
+SAMPLED = {"gpu-": 3, "pinning-": 3, "-master-unreachable": 1}
 # The rest of `make test`, dealt out so that neither version costs much more than the other.
 ON_OLD = ("backup-manifest", "broken-yaml", "wrong-master-unreachable", "two-clusters", "value-does-not-parse",
           "mended-while-kubelet-stopped", "foreign-kcm-pod", "gpu-oversubscribed", "gpu-held", "gpu-plugin-gone")
-# Made and diagnosed by tests of their own: test_admission.py, test_repair.py.
-ELSEWHERE = ("gpu-two-leaders", "api-down")
+# Made and diagnosed by tests of their own: test_admission.py, test_reset.py, test_repair.py.
+ELSEWHERE = ("gpu-two-leaders", "pinning-policy-changed", "pinning-corrupt-state", "api-down")
 # Of these every version shows the same; which of them gets which is drawn too.
 EITHER = "pinning-"
 
