@@ -47,6 +47,7 @@ SPEC = {
     "allow": {"type": "list", "elements": "str", "default": []},
     "drain_timeout": {"type": "int", "default": 900},
     "max_unavailable": {"type": "int", "default": 1},
+    "cpu_manager": {"type": "dict"},
     "probe": {"type": "bool", "default": False},
     "cleanup_rejected": {"type": "bool", "default": False},
     "symptom": {"type": "str"},
@@ -92,8 +93,9 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         outcome = run_folder.outcome(planned, steps, judged, run_folder.begun(args["report_dir"]))
     else:
         consent = plan.Consent(args["max_risk"], frozenset(args["allow"]), frozenset([plan.CLEAN_UP] if args["cleanup_rejected"] else []),
-                               args["drain_timeout"], args["max_unavailable"])
-        planned = plan.plan(judged.findings, clusters, lambda host: evidence.find(args["evidence"], host), consent,
+                               args["drain_timeout"], args["max_unavailable"], args["cpu_manager"] or {})
+        wished = reset_plan.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS)
+        planned = plan.plan([*judged.findings, *wished], clusters, lambda host: evidence.find(args["evidence"], host), consent,
                             {**remedies.REMEDIES, **reset_plan.REMEDIES}, judge.KEY_DIGITS, remedies.probe if args["probe"] else None)
     if args["mode"] != "replay":
         judged = replace(judged, findings=tuple(_with_command(item, planned) for item in judged.findings))

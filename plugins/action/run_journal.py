@@ -32,7 +32,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings impo
 
 SPEC = {
     "mode": {"type": "str", "choices": ["observe", "repair", "replay", "revert", "capture"], "default": "observe"}, "symptom": {"type": "str"},
-    "faults": {"type": "list", "elements": "str"}, "max_risk": {"type": "int"},
+    "faults": {"type": "list", "elements": "str"}, "max_risk": {"type": "int"}, "cpu_manager": {"type": "bool", "default": False},
 }
 INTERRUPTED = "KM902"
 
@@ -82,6 +82,7 @@ class ActionModule(ActionBase):
         return {
             **made, **_chosen(settings, faults, symptom), "pattern": hosts.pattern,
             "mode": mode, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
+            "cpu_manager": hosts.cpu_managers() if args["cpu_manager"] else None,
         }
 
     def _refuse_strategy(self) -> None:
@@ -214,6 +215,16 @@ class _Hosts:
             return list(lookup.run([self.pattern], variables={"groups": inventory}))
         except AnsibleError as error:
             raise SettingsError(f"kubemend_hosts is {self.pattern!r}, which is no host pattern: {error}.") from None
+
+    def cpu_managers(self) -> dict[str, dict[str, str]]:
+        """{host: settings that its kubelet is to have}, by each host's own variables; every host asked is named."""
+        names = {"kubemend_cpu_manager_policy": "cpuManagerPolicy", "kubemend_reserved_cpus": "reservedSystemCPUs"}
+        found = {}
+        for host in self.asked:
+            given = {key: self._above[key] if key in self._above else self._value(host, key) for key in names if key in self._above or key in self._given[host]}
+            values = check(given, where=f" (host {host})").values
+            found[host] = {setting: values[key] for key, setting in names.items() if values[key] is not None}
+        return found
 
     def _raw(self, host: str) -> dict[str, Any]:
         found = self._hostvars.raw_get(host)

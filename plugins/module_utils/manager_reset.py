@@ -29,6 +29,8 @@ WRITTEN = 20  # seconds until a healthy kubelet has written its state, which it 
 PAUSE = 0.3
 STATE_KEPT = "the state of a kubelet's managers is never put back, because pods ran since it was written"
 LENT_KEPT = "what a reset lends a kubelet goes with the next reset of its state, or with a reboot: without it the kubelet would not start again"
+CONFIG_KEPT = ("a CPU manager's settings go back with a reset of their own (the role cpu_manager_reset with the former ones): alone they would keep the "
+               "kubelet down")
 MAX_STATE = 16 * 1024 * 1024
 
 
@@ -126,20 +128,23 @@ def _unlent(step, record):
 
 def _reset(step, wanted, record):
     """Stopped, reset, started, proven; or with what was lent again, and no state, which fits any policy."""
-    lent = {}
+    lent, edits = {}, []
     try:
         _stopped(record)
         for path in record["states"]:
             _aside(path, step.also(keep=STATE_KEPT))
+        for one in wanted["change"].get("edits") or []:
+            edits.append((one["path"], files.read(one["path"], MAX_STATE)))
+            kubelet_level.write(one, step.also(keep=CONFIG_KEPT))
         for path in record["paths"]:
             lent[path] = _aside(path, step.also(keep=LENT_KEPT))
         kubelet_level.tidy(record["paths"])
     except (ChangeError, command.CommandError, OSError) as error:
-        return _back(step, record, lent, "the state of %s was not reset: %s" % (record["host"], files.one_line(error)))
+        return _back(step, record, lent, edits, "the state of %s was not reset: %s" % (record["host"], files.one_line(error)))
     found, reason = _proved(record)
     if found:
         return _end(step, proof.PROVEN, None, {"pid": found.pid, "ticks": found.ticks})
-    return _back(step, record, lent, "the kubelet of %s was not proven with a new state: %s" % (record["host"], reason))
+    return _back(step, record, lent, edits, "the kubelet of %s was not proven with a new state: %s" % (record["host"], reason))
 
 
 def _aside(path, step):
@@ -193,13 +198,15 @@ def _unwritten(policies):
     return None
 
 
-def _back(step, record, lent, reason):
-    """What was lent, if anything, no state, and the kubelet started so."""
+def _back(step, record, lent, edits, reason):
+    """The former configuration, what was lent, if anything, no state, and the kubelet started so. edits: [(path, former bytes)]."""
     left = ""
     try:
         _stopped(record)
         for path in record["states"]:
             _aside(path, step.also(keep=STATE_KEPT))
+        for path, data in edits:
+            change.replace(path, durable.digest(files.read(path, MAX_STATE)), data, step.also(keep=CONFIG_KEPT, what="roll back: %s" % path))
         for path, data in sorted(lent.items()):
             if data is not None and not os.path.lexists(path):
                 change.create_file(path, data, step.also(keep=LENT_KEPT, what="roll back: %s" % path), change.Attributes(0o600), make_folder=True)
@@ -208,8 +215,8 @@ def _back(step, record, lent, reason):
     trouble = kubelet_level.ask_restart(record["reload"])
     found, why = (None, trouble) if trouble else kubelet_restart.wait(lambda argv: None, None)
     if found:
-        return _end(step, proof.FAILED if left else proof.ROLLED_BACK, "%s%s; it runs %sand with a new state (pid %d)" % (
-            reason, left, "as it was lent for the drain " if any(lent.values()) else "", found.pid))
+        return _end(step, proof.FAILED if left else proof.ROLLED_BACK, "%s%s; it runs with its former configuration%s and a new state (pid %d)" % (
+            reason, left, " and what it was lent for the drain" if any(lent.values()) else "", found.pid))
     return _end(step, proof.FAILED, "component down: %s%s; and it did not come up with a new state (%s): look at journalctl -u kubelet on %s; the former "
                 "state files are in the journal of this run" % (reason, left, why, record["host"]))
 

@@ -62,6 +62,11 @@ options:
       - Nodes that may be out at the same time, as C(kubemend_max_unavailable).
     type: int
     default: 1
+  cpu_manager:
+    description:
+      - What kubelets are to be told, by inventory name - C(cpuManagerPolicy) and C(reservedSystemCPUs). A host that is named without either
+        is reset where a fault calls for it, or where O(allow) has C(force_reset).
+    type: dict
   allow:
     description:
       - Refusals that the operator lifts by name, as C(kubemend_allow).

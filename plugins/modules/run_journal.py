@@ -40,6 +40,11 @@ options:
     description:
       - The consent that a role fixes in the place of C(kubemend_max_risk), because calling it by name is the consent.
     type: int
+  cpu_manager:
+    description:
+      - Whether kubelets are to be told what C(kubemend_cpu_manager_policy) and C(kubemend_reserved_cpus) of their hosts say.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.info

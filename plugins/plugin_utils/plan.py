@@ -11,7 +11,7 @@ first, then the controller manager (it makes the surplus pods), then the schedul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
@@ -24,7 +24,7 @@ WAIT_SECONDS = 120
 class Consent:
     """What the operator allows: kubemend_max_risk and kubemend_allow. wishes: optional acts that were asked for, by name.
 
-    drain_timeout in seconds, max_unavailable in nodes: what a drain may take.
+    drain_timeout in seconds, max_unavailable in nodes: what a drain may take. cpu_manager: settings that kubelets are to have, by host.
     """
 
     max_risk: int = 0
@@ -32,6 +32,7 @@ class Consent:
     wishes: frozenset[str] = frozenset()
     drain_timeout: int = 900
     max_unavailable: int = 1
+    cpu_manager: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

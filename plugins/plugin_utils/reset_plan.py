@@ -10,7 +10,7 @@ that runs. Where nothing that could be lent would let it start, nothing is drain
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +21,13 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     cpuset,
     edit_source,
     kubelet_dropin,
+    kubelet_edit,
     manager_state,
     owner,
     pinning,
     remedies,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Node
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
 
@@ -35,23 +37,43 @@ READY_SECONDS = 60  # until a Node is ready whose kubelet was started
 UNIT = "kubelet.service"
 WITHOUT = "reset_without_drain"
 LEFT = "pods that a drain leaves (static ones, and those of DaemonSets) run on, and are given their CPUs anew"
+FORCE = "force_reset"
 OPTIONS = "--cpu-manager-policy-options="
 
 
+def asked(scene: Scene) -> Sequence[Step]:
+    """For a host whose kubelet is to have other settings: its reset, or nothing where it has them and no fault calls for one."""
+    try:
+        same = not _edited(scene).changes
+    except edit_source.EditRefused:
+        same = False
+    return [] if same and FORCE not in scene.consent.allow else reset(scene)
+
+
+def _edited(scene: Scene) -> kubelet_edit.Edited:
+    wanted = scene.consent.cpu_manager.get(scene.finding.host or "") or {}
+    return kubelet_edit.edited(control_plane.data(scene.document, "kubelet"), wanted)
+
+
 def reset(scene: Scene) -> Sequence[Step]:
-    """KM301 to KM306 and KM310: the steps for this host, whichever of its faults is the finding's."""
+    """KM301 to KM306 and KM310: the steps for this host, whichever of its faults is the finding's, and with the settings that were asked for."""
     node = pinning.read(scene.document)
     if node is None or scene.finding.node is None:
         why = "which Node this host is could not be proven, so that nothing is done through the API"
         return [_step(scene, RESET, "its state", why if node else "its kubelet was not found")]
+    try:
+        made = _edited(scene)
+    except edit_source.EditRefused as refused:
+        return [_step(scene, RESET, refused.path, str(refused))]
+    after = pinning.read(with_data(scene.document, "kubelet", made.kubelet)) or node
     healthy = (control_plane.data(scene.document, "kubelet").get("healthz") or {}).get("status") == 200
     words, why_not = ((), "") if healthy else lend(node)
     why_not = _api_down(scene) or why_not
     drains = not why_not
-    blocked = _blocked(scene, node, healthy) or (None if drains else _undrained(scene, node, why_not))
+    blocked = _blocked(scene, after, healthy) or (None if drains else _undrained(scene, node, why_not))
     steps = [_start(scene, words)] if words and drains else []
     steps += [_drain(scene)] if drains else []
-    steps += [_reset(scene, node, drains)]
+    steps += [_reset(scene, after, drains, made)]
     steps += [_uncordon(scene)] if drains else []
     return [_with(step, blocked) for step in steps]
 
@@ -171,15 +193,21 @@ def _drain(scene: Scene) -> Step:
     return _through_api(scene, apply_api.DRAIN, f"pods of {name}", change, f"{name} is cordoned and its pods are evicted, as their budgets allow\n")
 
 
-def _reset(scene: Scene, node: Node, drained: bool) -> Step:
+def with_data(document: Mapping[str, Any], collector: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The evidence as if that collector had found this."""
+    return {**document, "collectors": {**document["collectors"], collector: {**document["collectors"][collector], "data": data}}}
+
+
+def _reset(scene: Scene, node: Node, drained: bool, made: kubelet_edit.Edited) -> Step:
+    """node: as its next start reads its configuration, edits included."""
     paths = [str(one.get("path")) for one in (node.file, node.seen.get("memory_state")) if isinstance(one, Mapping)]
     policies = {paths[0]: node.policy} if node.file else {}
     if isinstance(node.seen.get("memory_state"), Mapping):
         policies[paths[-1]] = pinning.memory_policy(node)[0]
     files = [{"path": path} for path in (kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT)]
     diff = "".join(f"--- {path}\n+++ kept in the journal\n" for path in paths) + f"the kubelet is stopped before, and started with the policy {node.policy}\n"
-    return _step(scene, RESET, " and ".join(paths), diff=diff, note=LEFT if drained else f"nothing is drained: {harmed(node)}",
-                 change={"kind": "reset", "path": paths[0] if paths else "", "states": paths, "files": files, "reload": True},
+    return _step(scene, RESET, " and ".join(paths), diff=made.diff + diff, note=LEFT if drained else f"nothing is drained: {harmed(node)}",
+                 change={"kind": "reset", "path": paths[0] if paths else "", "states": paths, "files": files, "edits": list(made.changes), "reload": True},
                  expect={"component": "kubelet", "policies": policies})
 
 
@@ -207,4 +235,13 @@ def _with(step: Step, blocked: str | None) -> Step:
     return replace(step, blocked_by=blocked or step.blocked_by)
 
 
-REMEDIES = dict.fromkeys(("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM310"), reset)
+ASKED = "asked"
+REMEDIES = {**dict.fromkeys(("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM310"), reset), ASKED: asked}
+
+
+def wishes(clusters: Iterable[cluster.Cluster], hosts: Iterable[str], digits: int) -> Iterator[Finding]:
+    """One for each of these hosts, for a plan to answer as it answers a fault's finding."""
+    for of in clusters:
+        for host in of.hosts:
+            if host.host in hosts:
+                yield Finding(ASKED, "info", of.key[:digits] if of.key else None, host.host, None, "asked for", host.node)

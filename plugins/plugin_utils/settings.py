@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import selector
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import cpuset
 
 PREFIX = "kubemend_"
 
@@ -127,6 +128,19 @@ def _one_of(*allowed: str) -> Parser:
     return parse
 
 
+def _cpus(value: Any) -> str:
+    """As reservedSystemCPUs has it."""
+    try:
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise ValueError
+        text = str(value).strip()
+        if not cpuset.parse(text):
+            raise ValueError
+    except (ValueError, cpuset.CpusetError):
+        raise _Bad("a list of CPUs such as 0-1,4") from None
+    return text
+
+
 def _paths(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) and not value.strip().startswith("["):
         return (_text(value),)  # a path may hold a comma
@@ -228,6 +242,8 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_take_lock": Variable(_lock_of, None),
     "kubemend_lock_ttl": Variable(_number(1, 86400), 900, run_wide=False),
     "kubemend_drain_timeout": Variable(_number(1, 86400), 900, run_wide=False),
+    "kubemend_cpu_manager_policy": Variable(_one_of("none", "static"), None, run_wide=False),
+    "kubemend_reserved_cpus": Variable(_cpus, None, run_wide=False),
     "kubemend_capture_components": Variable(
         _some_of(*COMPONENTS, empty=False), ("kubelet", "kube-scheduler", "kube-controller-manager")),
     "kubemend_capture_level": Variable(_number(0, 10), 4),

@@ -218,6 +218,21 @@ def test_a_symptom_asks_for_what_its_causes_need(operator, symptom, args, deep, 
     assert (settings["deep"], settings["expect_pinning"]) == (deep, selector) and not settings["notices"]
 
 
+def test_what_each_kubelet_is_to_be_told(operator):
+    """By each host's own variables, for whoever asks; a playbook that was not asked to leaves kubelets as they are."""
+    operator.write("vars.ini", (operator.folder / "inventory.ini").read_text() + "[kube_node:vars]\nkubemend_cpu_manager_policy=static\n")
+    path = operator.folder / "result.json"
+    for said, wanted in ((":\n        mode: repair\n        cpu_manager: true", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0-1"}), (":", None)):
+        operator.write("play.yml", PLAY.replace("kubemend.remediation.run_journal:", "kubemend.remediation.run_journal" + said))
+        done = operator.run(str(operator.folder / "play.yml"), "-e", "kubemend_reserved_cpus=0-1", inventory="vars.ini", env={"RESULT": str(path)})
+        found = json.loads(path.read_text())["cpu_manager"]
+        assert done.rc == 0 and (found["w1"] if wanted else found) == wanted, done.output
+        if wanted:
+            assert found["m1"] == {"reservedSystemCPUs": "0-1"}
+    done = operator.run(str(operator.folder / "play.yml"), "-e", "kubemend_reserved_cpus=2-1", inventory="vars.ini", env={"RESULT": str(path)})
+    assert done.rc == 2 and "kubemend_reserved_cpus" in done.words and "a list of CPUs such as 0-1,4" in done.words, done.output
+
+
 def test_a_folder_that_another_run_uses_is_left_alone(journal, operator):
     from ansible_collections.kubemend.remediation.plugins.plugin_utils import locking
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    apply_step, guard, journal, kubelet_restart, lock, manager_reset, proof, revert, revert_run)
+    apply_step, durable, guard, journal, kubelet_restart, lock, manager_reset, proof, revert, revert_run)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, devices
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -139,7 +139,7 @@ def test_a_new_configuration_that_does_not_start_either(node: Node) -> None:
     node.do(node.lend())
     node.broken = True
     state, why = node.do(node.reset())
-    assert state == "rolled_back" and "it runs as it was lent for the drain and with a new state" in why
+    assert state == "rolled_back" and "it runs with its former configuration and what it was lent for the drain and a new state" in why
     assert node.lent() and WORD in node.argv and node.policies() == ["none", "None"]
 
 
@@ -161,6 +161,53 @@ def test_a_kubelet_that_does_not_stop_keeps_its_state(node: Node) -> None:
     node.hung, before = True, node.state.read_bytes()
     state, why = node.do(node.reset())
     assert state == "failed" and "did not end" in why and node.lent() and node.state.read_bytes()[:20] == before[:20] and node.pid
+
+
+def edited(node: Node) -> "tuple[Path, dict[str, Any]]":
+    """A reset with another policy in the kubelet's own file, which the stand-in reads at its start."""
+    config, wanted = node.path / "config.yaml", node.reset()
+    config.write_text("cpuManagerPolicy: static\n")
+    data = config.read_bytes()
+    begin = data.index(b"static")
+    encoded = [begin, begin + 6, base64.b64encode(b"static").decode(), base64.b64encode(b"none").decode()]
+    wanted["change"]["edits"] = [{"kind": "splice", "path": str(config), "sha256": durable.digest(data), "splices": [encoded]}]
+    wanted["expect"]["policies"][str(node.state)] = "none"
+    return config, wanted
+
+
+def test_with_another_policy_in_its_own_file(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, wanted = edited(node)
+    start = node.start
+
+    def reads() -> None:
+        node.policy = config.read_text().split()[1]
+        start()
+
+    monkeypatch.setattr(node, "start", reads)
+    assert node.do(wanted) == ("proven", "") and config.read_text() == "cpuManagerPolicy: none\n" and node.policies() == ["none", "None"]
+    (kept,) = [one for one in revert.plan_revert(RUN, node.root) if one["path"] == str(config)]
+    assert kept["state"] == "kept" and "with a reset of their own" in kept["reason"]
+
+
+def test_another_policy_under_which_it_does_not_come_up_is_taken_back(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, wanted = edited(node)
+    start = node.start
+
+    def reads() -> None:
+        node.broken = "none" in config.read_text()
+        start()
+
+    monkeypatch.setattr(node, "start", reads)
+    state, why = node.do(wanted)
+    assert state == "rolled_back" and "it runs with its former configuration and a new state" in why and config.read_text() == "cpuManagerPolicy: static\n"
+    assert node.policies() == ["static", "None"]
+
+
+def test_a_file_that_was_edited_meanwhile_stays_and_the_kubelet_starts(node: Node) -> None:
+    config, wanted = edited(node)
+    config.write_text("cpuManagerPolicy: static # mine\n")
+    state, why = node.do(wanted)
+    assert state == "rolled_back" and "no longer what evidence said" in why and config.read_text() == "cpuManagerPolicy: static # mine\n" and node.pid
 
 
 @pytest.mark.parametrize("remedy", ["lend", "reset"])

@@ -166,3 +166,48 @@ def test_what_was_lent_is_not_the_kubelets_own(node):
     assert [step.remedy for step in planned(world)] == ALL[1:]  # still to be reset, and drained as it runs
     kubelet["unit"]["environment_files"] = []
     assert planned(world) == ()
+
+
+def wished(world, settings, *allow):
+    documents = world.documents
+    result, found = judge.examine([*documents.values(), world.api])
+    consent = plan.Consent(3, frozenset(allow), cpu_manager={"w1": settings})
+    return plan.plan([*result.findings, *reset_plan.wishes(found, ["w1"], judge.KEY_DIGITS)], found, documents.__getitem__, consent, reset_plan.REMEDIES,
+                     judge.KEY_DIGITS)
+
+
+def test_another_policy_for_a_node_that_is_well(node):
+    world = node(NONE, "kind: KubeletConfiguration\n", healthy=True)
+    drain, reset, uncordon = steps = wished(world, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
+    assert [step.remedy for step in steps] == ALL[1:] and all(step.allowed and step.code == "asked" for step in steps)
+    (edit,) = reset.change["edits"]
+    assert (edit["kind"], edit["path"]) == ("splice", f"{FOLDER}/config.yaml") and reset.expect["policies"] == {f"{FOLDER}/cpu_manager_state": "static"}
+    assert "+cpuManagerPolicy: static" in reset.diff and drain.node == uncordon.node == "w1"
+
+
+def test_a_node_that_is_as_it_should_be_is_left_alone_unless_it_is_forced(node):
+    world = node(state(default="0-3", entries={}), STATIC, healthy=True)
+    assert wished(world, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}) == wished(world, {}) == ()
+    assert [step.remedy for step in wished(world, {}, "force_reset")] == ALL[1:]
+
+
+def test_a_fault_and_a_wish_are_one_reset_and_the_wish_is_in_it(node):
+    steps = wished(node(NONE), {"reservedSystemCPUs": "1"})
+    assert [step.remedy for step in steps] == ALL and len(steps[2].change["edits"]) == 1
+    # What is lent is for the configuration as it is until then.
+    assert lent(steps) == ["--cpu-manager-policy=none"]
+
+
+@pytest.mark.parametrize(("config", "settings", "why"), [
+    ("{}\n", {"cpuManagerPolicy": "static"}, "no CPU reserved"), ("{}\n", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "9"}, "CPUs 9 are reserved"),
+])
+def test_a_wish_that_no_kubelet_could_start_with_is_refused_before_the_drain(node, config, settings, why):
+    steps = wished(node(NONE, config, healthy=True), settings)
+    assert steps and all(not step.allowed and why in step.blocked_by for step in steps)
+
+
+def test_a_setting_of_the_command_line_is_somebody_elses(node):
+    world = node(NONE, "{}\n", healthy=True)
+    world.data("w1", "kubelet")["argv"] = ["kubelet", "--cpu-manager-policy=none"]
+    (step,) = wished(world, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
+    assert not step.allowed and "change it where the unit is made" in step.blocked_by

@@ -38,6 +38,7 @@ def test_defaults_are_those_of_the_interface():
     ("pod", "default/job-1", "default/job-1"), ("pod", "0b4f3c1e-8a3b-4d7e-9d62-0c5a4e1f2a3b", "0b4f3c1e-8a3b-4d7e-9d62-0c5a4e1f2a3b"),
     ("capture_components", "kubelet,kube-scheduler", ("kubelet", "kube-scheduler")), ("capture_level", "6", 6), ("capture_seconds", "60", 60),
     ("capture_match", "a(b|c)+", "a(b|c)+"), ("run_id", "last", "last"), ("run_id", "20261121T090000Z-1a2b3c", "20261121T090000Z-1a2b3c"),
+    ("cpu_manager_policy", "none", "none"), ("reserved_cpus", 0, "0"), ("reserved_cpus", " 0-1,4", "0-1,4"),
     ("kubeconfig", None, None), ("expect_pinning", "app in (db, cache),!canary", "app in (db, cache),!canary"),
 ])
 def test_values_as_yaml_and_as_text(name, given, expected):
@@ -50,6 +51,8 @@ def test_values_as_yaml_and_as_text(name, given, expected):
     ("max_risk", True, "a whole number from 0 to 3"), ("timeout", 0, "a whole number from 1 to 3600"),
     ("timeout", 1.5, "a whole number from 1 to 3600"), ("timeout", "30s", "a whole number from 1 to 3600"),
     ("allow", "everything", "a list of api_down, fenced"), ("allow", {"fenced": 1}, "a list"), ("allow", "[a", "a list"),
+    ("cpu_manager_policy", "dynamic", "one of none, static"), ("reserved_cpus", "", "a list of CPUs such as 0-1,4"),
+    ("reserved_cpus", True, "a list of CPUs"), ("reserved_cpus", "a", "a list of CPUs"),
     ("fail_on", "error", "one of never, unknown, warning, critical"), ("fail_on", False, "one of never"),
     ("faults", "KM1", "all, or a list of fault codes"), ("faults", [], "all, or a list of fault codes"),
     ("report_formats", [], "a list of terminal, json"), ("report_formats", "pdf", "a list of terminal, json"),

@@ -1,0 +1,100 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: settings of one kubelet's configuration changed where they have the last word, comments and all else kept. Pure.
+
+The file is this node's own. What kubeadm or an inventory would write over it at the next upgrade is said beside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import edit_scalar, edit_source, kubelet_config
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import EditRefused, Source
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import KubeletConfig
+
+# Setting of a KubeletConfiguration -> the flag that would overrule it.
+FLAGS = {"cpuManagerPolicy": "cpu-manager-policy", "reservedSystemCPUs": "reserved-cpus"}
+
+
+@dataclass(frozen=True)
+class Edited:
+    """changes: for the node, a file each; kubelet: the evidence as it would be then; diff: for people."""
+
+    changes: tuple[dict[str, Any], ...]
+    kubelet: Mapping[str, Any]
+    diff: str
+
+
+def edited(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> Edited:
+    """What makes the kubelet's next start read these settings. wanted: of FLAGS, to their values. EditRefused with the place and the way out."""
+    config, by_path = kubelet_config.read(kubelet), {}
+    for key, value in wanted.items():
+        setting = config.setting(key, FLAGS[key])
+        if setting is not None and setting.value == value:
+            continue
+        path = _place(kubelet, config, key)
+        by_path.setdefault(path, {})[key] = value
+    changes, diff, after = [], "", kubelet
+    for path, values in by_path.items():
+        change, text, told = _in_file(_record(kubelet, path), values)
+        changes.append(change)
+        diff += told
+        after = _with(after, path, text)
+    _prove(after, wanted)
+    return Edited(tuple(changes), after, diff)
+
+
+def _place(kubelet: Mapping[str, Any], config: KubeletConfig, key: str) -> str:
+    """The file that has, or would get, the last word."""
+    setting = config.setting(key, FLAGS[key])
+    if setting is not None and setting.path is None:
+        raise EditRefused("the kubelet's command line", None, f"it sets --{FLAGS[key]}, which overrules every file", "change it where the unit is made")
+    path = setting.path if setting else (kubelet.get("config") or {}).get("path")
+    if not path:
+        raise EditRefused("the kubelet's command line", None, "it names no --config file", f"give this kubelet {key} where the unit is made")
+    return str(path)
+
+
+def _record(kubelet: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    return next(record for record in (kubelet.get("config"), *(kubelet.get("config_dropins") or ())) if record and record.get("path") == path)
+
+
+def _in_file(record: Mapping[str, Any], values: Mapping[str, str]) -> tuple[dict[str, Any], str, str]:
+    """(the change for the node, the text afterwards, its difference): all in one write, of what lies between the first and the last change."""
+    source, text = Source.of(record), str(record.get("text"))
+    for key, value in values.items():
+        text = edit_scalar.set_scalar(Source(text, source.path), [key], value).text
+    old, new = source.text.encode("utf-8"), text.encode("utf-8")
+    begin = len(os.path.commonprefix([old, new]))
+    behind = len(os.path.commonprefix([old[begin:][::-1], new[begin:][::-1]]))
+    end = len(old) - behind
+    if any(begin < last and first < max(end, begin + 1) for first, last in source.masked):
+        raise EditRefused(source.path, None, "a secret stands at the place to change", edit_source.BY_HAND)
+    splice = [begin, end, _b64(old[begin:end]), _b64(new[begin:len(new) - behind])]
+    change = {"kind": "splice", "path": source.path, "sha256": source.sha256, "splices": [splice]}
+    return change, text, edit_source.unified(source.path, old, new)
+
+
+def _with(kubelet: Mapping[str, Any], path: str, text: str) -> dict[str, Any]:
+    def new(record: Any) -> Any:
+        return {**record, "text": text, "size": len(text.encode("utf-8"))} if record and record.get("path") == path else record
+    return {**kubelet, "config": new(kubelet.get("config")), "config_dropins": [new(one) for one in kubelet.get("config_dropins") or ()]}
+
+
+def _prove(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
+    """Read again: several edits of one file must not have come into each other's way."""
+    config = kubelet_config.read(kubelet)
+    for key, value in wanted.items():
+        setting = config.setting(key, FLAGS[key])
+        if config.problem or setting is None or setting.value != value:
+            raise EditRefused(str((kubelet.get("config") or {}).get("path")), None, f"{key} would not be {value} afterwards", edit_source.BY_HAND)
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
