@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import argparse
 
-from tests.bench import audit, judging, repair
+from tests.bench import audit, drain, judging, repair
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", choices=("judging", "audit", "repair"), help="one benchmark instead of all")
+    parser.add_argument("--only", choices=("judging", "audit", "repair", "drain"), help="one benchmark instead of all")
     parser.add_argument("--k8s", default="v1.36.3", help="the lab cluster that is measured on")
     chosen = parser.parse_args()
     if chosen.only in (None, "judging"):
@@ -21,6 +21,8 @@ def main() -> None:
         audit.main(chosen.k8s)
     if chosen.only in (None, "repair"):
         repair.main(chosen.k8s)
+    if chosen.only in (None, "drain"):
+        drain.main(chosen.k8s)
 
 
 if __name__ == "__main__":

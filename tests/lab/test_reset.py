@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from tests.lab import gpu, interrupt, jobs, pinning
+from tests.lab import gpu, interrupt, jobs, pinning, playbook
 from tests.lab.kubeletlevel import argv, momentary
 from tests.lab.repairing import broken, codes
 
@@ -105,3 +105,46 @@ def test_killed_while_its_kubelet_is_stopped(cluster, play, tmp_path):
         assert done.returncode == 0 and codes(report) == set(), done.stdout[-3000:]
         serving(cluster)
         assert argv(cluster, "w1") and pinning.state(cluster, "w1")["policyName"] == "static" and interrupt.left_over(cluster) == []
+
+
+@pytest.fixture
+def as_before(cluster):
+    """w1's own configuration comes back, and a kubelet with a new state under it."""
+    before = cluster.read("w1", pinning.CONFIG)
+    yield before.decode()
+    pinning.stop(cluster, "w1")
+    cluster.write("w1", pinning.CONFIG, before)
+    cluster.exec("w1", ["rm", "-f", pinning.STATE, pinning.MEMORY_STATE])
+    pinning.start(cluster, "w1")
+
+
+def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, tmp_path):
+    def role(*arguments, **settings):
+        path, folder = tmp_path / "play.yml", tmp_path / "report"
+        tasks = [{"role": "kubemend.remediation.cpu_manager_reset", "vars": {f"kubemend_{name}": value for name, value in settings.items()}}]
+        path.write_text(json.dumps([{"hosts": "w1", "gather_facts": False, "roles": tasks}]), encoding="utf-8")
+        done = playbook.run(str(path), cluster.inventory, *arguments, report=str(folder))
+        return done, json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+    cluster.write("w1", pinning.CONFIG, as_before + "# the last line is ours\n")
+    pinning.stop(cluster, "w1")
+    pinning.start(cluster, "w1")
+    gpu.create(cluster, namespace, pinning.deployment(cluster, "pinned", "w1"))
+    cluster.wait(lambda: ready(cluster, namespace), 60, "the pod on w1")
+    done, report = role("--check", "--diff", cpu_manager_policy="static", reserved_cpus="0")
+    assert done.returncode == 0 and "+cpuManagerPolicy: static" in done.stdout and len(report["plan"]) == 3, done.stdout[-4000:]
+    assert pinning.state(cluster, "w1")["policyName"] == "none"
+    done, report = role(cpu_manager_policy="static", reserved_cpus="0")
+    assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done"] * 3), done.stdout[-4000:]
+    serving(cluster)
+    pinning.wait_pinned(cluster, "w1")
+    text = cluster.read("w1", pinning.CONFIG).decode()
+    assert "# the last line is ours\n" in text and "cpuManagerPolicy: static" in text
+    done, report = role(cpu_manager_policy="static", reserved_cpus="0")
+    assert done.returncode == 0 and not report["plan"] and cluster.read("w1", pinning.CONFIG).decode() == text, done.stdout[-4000:]
+    done, report = role(reserved_cpus="0-63")
+    assert done.returncode == 2 and "does not have them online" in done.stdout and pinning.state(cluster, "w1")["policyName"] == "static"
+    done, report = role(cpu_manager_policy="none")
+    assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done"] * 3), done.stdout[-4000:]
+    serving(cluster)
+    assert pinning.state(cluster, "w1")["policyName"] == "none"
