@@ -30,7 +30,7 @@ DONE, ROLLED_BACK, REFUSED, FAILED, SKIPPED = "done", "rolled_back", "refused", 
 AT_WORK = "at_work"  # no end: whoever asks again for the same step waits on
 REVERT = "revert"  # what records of revert_run say in its place
 LEVELS, KUBELET = "restore_levels", "raise_kubelet"
-MANAGERS = ("start_former", "reset_state")  # of manager_reset, which few nodes ever need
+MANAGERS = ("start_former", "reset_state", "unlend")  # of manager_reset, which few nodes ever need
 REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + MANAGERS + tuple(sorted(apply_api.SECONDS))
 
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PRIVATE to this collection: the state of this node's CPU and memory manager reset, between a drain and the end of its cordon.
 
-Two steps. `start_former`: a kubelet that its state keeps down started once more under the policy of that state, by a drop-in under
+`start_former`: a kubelet that its state keeps down started once more under the policy of that state, by a drop-in under
 /run, because only a kubelet that runs can end the pods that a drain evicts. `reset_state`: the kubelet stopped, the state files
 moved into the journal, the configuration changed where that was asked for, the drop-in taken away, the kubelet started, and the proof:
 it is healthy and wrote a state of the policy that it is told. State files are never put back: pods ran since they were written.
@@ -21,8 +21,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import change
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, instances, procfs, spec
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
-START, RESET = "start_former", "reset_state"
-REMEDIES = (START, RESET)
+START, RESET, UNLEND = "start_former", "reset_state", "unlend"
 COMPONENT = "kubelet"
 STOPPING = 60  # seconds until its process has ended
 WRITTEN = 20  # seconds until a healthy kubelet has written its state, which it does before it is healthy
@@ -36,7 +35,7 @@ MAX_STATE = 16 * 1024 * 1024
 
 def do(step, wanted, host):
     """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step."""
-    begin = _start if wanted["remedy"] == START else _reset
+    begin = {START: _start, RESET: _reset, UNLEND: _take_back}[wanted["remedy"]]
     try:
         record = _claimed(step, wanted, host)
     except (guard.Refused, ChangeError) as error:
@@ -67,6 +66,10 @@ def _demand(host, wanted):
         raise guard.Refused("the kubelet of %s is masked, which somebody did on purpose: unmask it first, or leave the node alone" % host)
     if wanted["remedy"] == START and found.healthy and not _runs_so(found, wanted):
         raise guard.Refused("the evidence is old: the kubelet of %s runs and is healthy; %s" % (host, guard.OLD))
+    if wanted["remedy"] == UNLEND:  # systemd's daemon-reload is all that happens
+        if "kubelet_restart" not in allow:
+            kubelet_restart.demand_no_devices(host)
+        return found
     if "api_down" not in allow:
         guard.answering(told, instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"], host)
     if "kubelet_restart" not in allow:
@@ -112,6 +115,12 @@ def _unstarted(step, record, reason):
     if trouble:
         return _end(step, proof.FAILED, "%s; and not taken back: %s" % (reason, trouble))
     return _end(step, proof.ROLLED_BACK, reason + "; its drop-in is gone again")
+
+
+def _take_back(step, wanted, record):
+    """What a reset lent, that nothing calls for any more: it goes, and the kubelet runs on as it is until its next start."""
+    trouble = _unlent(step, record)
+    return _end(step, proof.FAILED if trouble else proof.PROVEN, trouble or "the kubelet's next start is without %s" % " ".join(wanted["expect"]["words"]))
 
 
 def _unlent(step, record):
@@ -237,6 +246,9 @@ def resumed(record, step):
             return proof.PROVEN, "it runs under the policy of its state"
         trouble = _unlent(step, record)
         return (proof.FAILED, trouble) if trouble else (proof.ROLLED_BACK, "its drop-in is gone again")
+    if record["remedy"] == UNLEND:
+        trouble = _unlent(step, record)
+        return (proof.FAILED, trouble) if trouble else (proof.PROVEN, "what was lent is gone")
     if running.healthy:
         return proof.NOT_DONE, "its kubelet runs; what its state is now is judged anew"
     trouble = kubelet_level.ask_restart(True)

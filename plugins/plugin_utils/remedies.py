@@ -18,6 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     edit,
     edit_scalar,
     flags,
+    kubelet_dropin,
     manifest,
     owner,
 )
@@ -270,7 +271,13 @@ def restore_levels(scene: Scene) -> Step | None:
 
 
 def put_back(scene: Scene) -> Step | None:
-    """KM903: a level by the host that raised it, a cordon through the API."""
+    """KM903: a level by the host that raised it, a cordon through the API, what a reset lent a kubelet by its host."""
+    if any(proof.path == kubelet_dropin.ENVIRONMENT for proof in scene.finding.evidence):
+        files = [{"path": kubelet_dropin.DROPIN}, {"path": kubelet_dropin.ENVIRONMENT}]
+        words = list(kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
+        return new_step(scene, "unlend", kubelet_dropin.DROPIN, None, 1, component="kubelet", concerned=[], guard=node_guard(scene),
+                        diff="".join(f"--- {one['path']}\n" for one in files), expect={"component": "kubelet", "words": words},
+                        change={"kind": "files", "path": kubelet_dropin.DROPIN, "files": files, "reload": True})
     if not any(proof.kind == "api" for proof in scene.finding.evidence):
         return restore_levels(scene)
     of, node = scene.cluster, scene.finding.node

@@ -31,7 +31,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Node
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
 
-START, RESET = apply_step.MANAGERS
+START, RESET = apply_step.MANAGERS[:2]
 RISK = 3
 READY_SECONDS = 60  # until a Node is ready whose kubelet was started
 UNIT = "kubelet.service"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import cpuset, manager_state, pinning
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, cpuset, kubelet_dropin, manager_state, pinning
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.manager_state import STATIC, CpuState
@@ -264,3 +264,22 @@ def memory(host: Host, node: Node) -> Iterator[Hit]:
         proofs = [setting.proof(host.host)] if setting else []
         yield _hit(host, node, f"the kubelet of {name} is configured for the memory manager policy {wanted}, its state is of {policy}: {consequence(node)}",
                    [*proofs, Proof("file", host.host, path=file.get("path"), text=f"policyName {policy}")])
+
+
+def lent(host: Host, document: Mapping[str, Any]) -> Hit | None:
+    """Of KM903: arguments that a reset lent this kubelet, where no fault calls for that reset any more."""
+    words, node = kubelet_dropin.lent(control_plane.data(document, "kubelet")), pinning.read(document)
+    if not words or node is None or _calls_for_a_reset(host, node):
+        return None
+    return Hit(f"the kubelet of {host.node or host.host} still has {' '.join(words)} from a reset that did not come to its end",
+               (Proof("file", host.host, path=kubelet_dropin.ENVIRONMENT, text=" ".join(words)),),
+               "let the next repairing run take it away; so does a reboot, and the kubelet's next start is without it", host=host.host, node=host.node)
+
+
+def _calls_for_a_reset(host: Host, node: Node) -> bool:
+    """Whether one of the faults that a reset cures is there, or cannot be judged."""
+    try:
+        own = any(True for look in (differs, corrupt, unreadable, memory) for dummy in look(host, node))
+        return own or pins(node) and any(True for look in (reserved, changed_machine, overlapping) for dummy in look(host, node))
+    except Unjudged:
+        return True

@@ -5,8 +5,21 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests, pinning_state
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Outcome
+
+
+def _left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM903: of whatever kind."""
+    lent = pinning_state.lent(host, document)
+    for outcome in manifests.left_behind(host, document):
+        yield replace(outcome, hits=(*outcome.hits, lent), applies=True) if lent else outcome
+
 
 FAULTS = (
     Fault(
@@ -38,18 +51,19 @@ FAULTS = (
         code="KM903",
         title="Our cordon or log level left behind",
         severity="warning",
-        applies="hosts from which a capture raised log levels, and nodes that a run cordoned",
+        applies="hosts from which a capture raised log levels, nodes that a run cordoned, and kubelets that a reset lent arguments",
         explanation="capture_logs raises levels for a limited time, and a service on the node that raised them puts them back even when the "
                     "controller is gone. Here it did not: the service was removed, or what it asks (an API server, the component itself) never "
                     "answered, or somebody edited the file that gives the level meanwhile, whose bytes then are his. "
                     "A raised level costs disk and time, and above 7 it logs the bodies of requests. A node that a run drains is cordoned with an annotation "
                     "(kubemend.io/cordon) that names the run, and takes pods again once it is proven well: where its run ended before that, the cordon stays, "
-                    "and this is it. A cordon without the annotation is somebody else's and never judged here.",
+                    "and this is it. A cordon without the annotation is somebody else's and never judged here. "
+                    "Arguments that a reset lent a kubelet for its drain (a drop-in under /run) are named where no fault calls for that reset any more.",
         remedy="Put it back: the next repairing run does, or revert with the capture's run id. It restarts nothing but what was raised by a restart (risk 2). "
                "Where the file was edited meanwhile, take the argument out by hand: the finding names it. A cordon is taken away once its node is ready.",
         risk=1,
         needs=("journal",),
-        node=manifests.left_behind,
+        node=_left_behind,
         cluster=manifests.cordon_left,
     ),
 )

@@ -235,6 +235,14 @@ def test_one_that_runs_by_those_words_already_is_good_as_it_is(node: Node) -> No
     assert node.do(node.lend(), NEXT) == ("proven", "it runs so already") and node.commands == commands and node.lent()
 
 
+def test_what_was_lent_is_taken_back_and_nothing_restarts(node: Node) -> None:
+    node.do(node.lend())
+    wanted = {**node.lend(), "id": "01-unlend", "remedy": "unlend"}
+    commands, pid = list(node.commands), node.pid
+    assert node.do(wanted, NEXT) == ("proven", f"the kubelet's next start is without {WORD}") and not node.lent()
+    assert node.commands == [*commands, "daemon-reload"] and node.pid == pid
+
+
 def test_a_kubelet_that_runs_is_lent_nothing_and_somebodys_change_is_not_loaded(node: Node) -> None:
     node.state.unlink()
     node.start()

@@ -9,7 +9,7 @@ import base64
 import json
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, kubelet_config, kubelet_dropin, plan, reset_plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, kubelet_config, kubelet_dropin, plan, remedies, reset_plan
 
 NONE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 POD = "777870b5-c64f-42f5-9296-688b9dc212ba"
@@ -211,3 +211,17 @@ def test_a_setting_of_the_command_line_is_somebody_elses(node):
     world.data("w1", "kubelet")["argv"] = ["kubelet", "--cpu-manager-policy=none"]
     (step,) = wished(world, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
     assert not step.allowed and "change it where the unit is made" in step.blocked_by
+
+
+@pytest.mark.parametrize(("text", "present"), [(NONE, True), (state(), False)])
+def test_what_was_lent_and_nothing_calls_for_any_more(node, text, present):
+    """Somebody set the configuration right himself: the drop-in is nobody's then, until a reboot."""
+    world = node(text, "cpuManagerPolicy: none\n", healthy=True)
+    world.documents["w1"]["collectors"]["journal"] = {"status": "ok", "data": {"levels": []}}
+    kubelet = world.data("w1", "kubelet")
+    kubelet["unit"]["environment_files"] = [{"path": kubelet_dropin.ENVIRONMENT, "text": "# adds: --cpu-manager-policy=none\n"}]
+    documents = world.documents
+    result, found = judge.examine([*documents.values(), world.api])
+    assert [item.host for item in result.findings if item.code == "KM903"] == (["w1"] if present else [])
+    steps = plan.plan(result.findings, found, documents.__getitem__, plan.Consent(1), {**remedies.REMEDIES, **reset_plan.REMEDIES}, judge.KEY_DIGITS)
+    assert [(step.remedy, step.risk, step.allowed) for step in steps] == ([("unlend", 1, True)] if present else [(one, 3, False) for one in ALL[1:]])
