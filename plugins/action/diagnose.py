@@ -24,6 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     judge,
     model,
     patch_files,
+    patch_plan,
     plan,
     remedies,
     reset_plan,
@@ -50,6 +51,7 @@ SPEC = {
     "cpu_manager": {"type": "dict"},
     "probe": {"type": "bool", "default": False},
     "cleanup_rejected": {"type": "bool", "default": False},
+    "patch_workloads": {"type": "bool", "default": False},
     "symptom": {"type": "str"},
     "faults": {"type": "list", "elements": "str"},
     "deep": {"type": "bool", "default": False},
@@ -92,11 +94,11 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         planned, steps = run_folder.read_plan(args["report_dir"]), run_folder.read_steps(args["report_dir"])
         outcome = run_folder.outcome(planned, steps, judged, run_folder.begun(args["report_dir"]))
     else:
-        consent = plan.Consent(args["max_risk"], frozenset(args["allow"]), frozenset([plan.CLEAN_UP] if args["cleanup_rejected"] else []),
+        consent = plan.Consent(args["max_risk"], frozenset(args["allow"]), _wishes(args),
                                args["drain_timeout"], args["max_unavailable"], args["cpu_manager"] or {})
         wished = reset_plan.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS)
         planned = plan.plan([*judged.findings, *wished], clusters, lambda host: evidence.find(args["evidence"], host), consent,
-                            {**remedies.REMEDIES, **reset_plan.REMEDIES}, judge.KEY_DIGITS, remedies.probe if args["probe"] else None)
+                            {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES}, judge.KEY_DIGITS, remedies.probe if args["probe"] else None)
     if args["mode"] != "replay":
         judged = replace(judged, findings=tuple(_with_command(item, planned) for item in judged.findings))
     repairs = args["mode"] == "repair" and any(step.allowed for step in planned)
@@ -122,6 +124,10 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         _print(judged, run)
     return {**_answer(judged, run),
             "steps": [{"id": step.id, "host": step.host} for step in planned if step.allowed] if repairs else []}
+
+
+def _wishes(args: dict[str, Any]) -> frozenset[str]:
+    return frozenset(name for name, asked in ((plan.CLEAN_UP, args["cleanup_rejected"]), (plan.PATCH, args["patch_workloads"])) if asked)
 
 
 def _write_patches(folder: Path, texts: dict[str, str]) -> None:

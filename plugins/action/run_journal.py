@@ -70,6 +70,8 @@ class ActionModule(ActionBase):
         self._refuse_strategy()
         if args["max_risk"] is not None:
             settings = settings.fixed(max_risk=args["max_risk"])
+        if settings.patch_workloads and not settings.expect_pinning:
+            raise SettingsError("kubemend_patch_workloads needs kubemend_expect_pinning, the label selector of the pods whose workloads may be changed.")
         mode, faults = self._mode(settings, args["mode"] == "repair"), _faults(settings, symptom, args["faults"])
         if mode != "observe" and faults is not None:
             faults |= {INTERRUPTED}  # nothing is repaired on top of what a former run left open
@@ -306,7 +308,7 @@ def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | No
         "fail_on": settings.fail_on, "formats": list(settings.report_formats), "deep": settings.deep or _needs_deep(symptom),
         "faults": None if faults is None else sorted(faults), "symptom": symptom, "notices": list(settings.notices),
         "max_risk": settings.max_risk, "allow": list(settings.allow), "probe": settings.probe,
-        "cleanup_rejected": settings.cleanup_rejected, "expect_pinning": settings.expect_pinning,
+        "cleanup_rejected": settings.cleanup_rejected, "patch_workloads": settings.patch_workloads, "expect_pinning": settings.expect_pinning,
         # Where rejected pods are the symptom, the collector takes one of them.
         "pod": settings.pod or (REJECTED if symptom == "admission_errors" else None),
     }}

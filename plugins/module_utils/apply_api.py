@@ -10,12 +10,13 @@ __metaclass__ = type
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    clean_up, config_map, cordon, cordon_mark, drain, drain_plan, journal, lock, probe, proof)
+    clean_up, config_map, cordon, cordon_mark, drain, drain_plan, journal, lock, probe, proof, revert, workload)
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
-KUBEADM_CONFIG, PROBE, CLEAN_UP, DRAIN, UNCORDON = "kubeadm_config", "probe", "clean_up", "drain", "uncordon"
-SECONDS = {KUBEADM_CONFIG: 60, PROBE: 180, CLEAN_UP: 120, DRAIN: 120, UNCORDON: 60}  # after which such a step has ended; a drain's own time comes on top
+KUBEADM_CONFIG, PROBE, CLEAN_UP, DRAIN, UNCORDON, PATCH = "kubeadm_config", "probe", "clean_up", "drain", "uncordon", "patch_workload"
+SECONDS = {KUBEADM_CONFIG: 60, PROBE: 180, CLEAN_UP: 120, DRAIN: 120, UNCORDON: 60, PATCH: 720}  # a drain's own time comes on top
+ROLLOUT_SECONDS = 300
 READY_SECONDS = 40  # in which a Node says that its kubelet is well again
 
 
@@ -29,7 +30,7 @@ def do(step, as_step, params):
     """{proven, reason, changed, entry}; ChangeError as for a file."""
     if step["remedy"] == DRAIN:
         return _drained(step, as_step, params)
-    return {PROBE: _probed, CLEAN_UP: _cleaned, UNCORDON: _uncordoned}.get(step["remedy"], _written)(step["change"], as_step, params)
+    return {PROBE: _probed, CLEAN_UP: _cleaned, UNCORDON: _uncordoned, PATCH: _patched}.get(step["remedy"], _written)(step["change"], as_step, params)
 
 
 def predict(step, as_step, params):
@@ -90,6 +91,44 @@ def _written(wanted, as_step, params):
     reason = "" if proven else "%s was changed, but somebody else changed it at once: it holds %s, not %s; find out who" % (
         wanted["path"], done["left"] or "nothing", done["sha256_after"])
     return {"proven": proven, "reason": reason, "changed": done["changed"], "entry": done["entry"]}
+
+
+def _patched(wanted, as_step, params):
+    """The resources of a workload's containers, proven by the rollout; those that it had come back where it does not end in time."""
+    via = _via(wanted, params)
+    done = config_map.give(wanted, as_step, via)
+    if done["left"] != done["sha256_after"]:
+        reason = "%s was changed, but somebody else changed it at once; find out who" % wanted["path"]
+        return {"proven": False, "reason": reason, "changed": done["changed"], "entry": done["entry"]}
+    try:
+        with config_map.reached(via, seconds=ROLLOUT_SECONDS + 30) as (api, dummy):
+            why = _waited(api, wanted["real"][len(journal.WORKLOAD):])
+    except ApiError as error:
+        raise ChangeError("%s was changed, and whether its pods came up is not known, because the API does not answer as it should (%s)"
+                          % (wanted["path"], error), changed=True)
+    if why is None:
+        return {"proven": True, "reason": "", "changed": done["changed"], "entry": done["entry"]}
+    back = revert.revert(as_step.run_id, as_step.also(what="roll back: %s" % wanted["path"]), only=[wanted["path"]])
+    trouble = "; ".join(one["reason"] for one in back if one["result"] == "refused")
+    reason = "the rollout of %s did not end within %d s: %s; %s" % (
+        wanted["path"], ROLLOUT_SECONDS, why, "not put back: %s" % trouble if trouble else "it has its former resources again")
+    return {"proven": False, "reason": reason, "changed": True, "entry": done["entry"], "rolled_back": not trouble}
+
+
+def _waited(api, path):
+    """Why the rollout has not ended in time, or None."""
+    end = time.monotonic() + ROLLOUT_SECONDS
+    why = workload.rolled_out(api.get(path))
+    while why and time.monotonic() < end:
+        time.sleep(1)
+        try:
+            why = workload.rolled_out(api.get(path))
+        except ApiError as error:
+            if error.code == 404:
+                return "it is gone"
+            if time.monotonic() >= end:
+                raise
+    return why
 
 
 def _cleaned(wanted, as_step, params):

@@ -139,8 +139,9 @@ class _Executor:
                 proof.tell(self.params["run_id"], self.step["id"], str(error), self.root, "ended_so")
             raise
         if through_api:
-            self._end(record, proof.PROVEN if done["proven"] else proof.FAILED, done["reason"], None, done["entry"], changed=done["changed"])
-            return _answer(DONE if done["proven"] else FAILED, done["reason"], done["changed"], None, done["entry"], self.notes)
+            ended = (proof.PROVEN, DONE) if done["proven"] else (proof.ROLLED_BACK, ROLLED_BACK) if done.get("rolled_back") else (proof.FAILED, FAILED)
+            self._end(record, ended[0], done["reason"], None, done["entry"], changed=done["changed"])
+            return _answer(ended[1], done["reason"], done["changed"], None, done["entry"], self.notes)
         return self._proved(record, done, former, begin)
 
     def _hold(self, strict):

@@ -12,8 +12,10 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+from hashlib import sha256
+
 from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
-from ansible_collections.kubemend.remediation.plugins.module_utils import quantity, selector
+from ansible_collections.kubemend.remediation.plugins.module_utils import quantity, selector, workload
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 
 APP, INIT, SIDECAR = "app", "init", "sidecar"
@@ -126,7 +128,8 @@ class Search:
                 if len(self.suspects) >= MAX_ITEMS and key not in self.suspects:
                     self.cut = True
                     continue
-                self.suspects[key] = dict(_item(kind, version, meta, containers, wanted), manager=self.known[key][1])
+                self.suspects[key] = dict(_item(kind, version, meta, containers, wanted), manager=self.known[key][1],
+                                          resources=sha256(workload.text_of(dict(item, kind=kind)).encode("utf-8")).hexdigest())
 
     def _list(self, paths):
         """(API version, object) of the first of these paths that the API has."""

@@ -1,9 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: one text of a ConfigMap changed as a file is: compare, journal, swap, read again, commit.
+"""PRIVATE to this collection: one text of an API object changed as a file is: compare, journal, swap, read again, commit.
 
-The journal is that of the node that asks the API. Its entry's `real` is configmap:<namespace>/<name>#<key>, and `via` says
+It is a text of a ConfigMap, or the resources of a workload's containers (workload.text_of). The journal is that of the node
+that asks the API. Its entry's `real` is configmap:<namespace>/<name>#<key> or workload:<path of the object>, and `via` says
 how the API was reached, for whoever recovers or reverts it. The swap is the API's own: the object goes back with the
 resourceVersion that it was read with, and the API server refuses it when anybody has written since.
 """
@@ -18,7 +19,7 @@ import os
 import re
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import api_proxy, change, durable, journal, kubeconfig
+from ansible_collections.kubemend.remediation.plugins.module_utils import api_proxy, change, durable, journal, kubeconfig, workload
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline
 from ansible_collections.kubemend.remediation.plugins.module_utils.api_proxy import Door
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
@@ -77,6 +78,16 @@ def compare_and_swap(wanted, step, via):
     return _swap(wanted["path"], wanted["real"], wanted["sha256"], lambda former: change.splice(wanted["path"], former, splices), step, via)
 
 
+def give(wanted, step, via):
+    """Requests and limits of a workload's containers: wanted {path, real, sha256, resources} as workload.given has them."""
+    def edit(former):
+        try:
+            return workload.given(former.decode("utf-8"), wanted["resources"]).encode("utf-8")
+        except ValueError as error:
+            raise ChangeError("%s was not changed: %s; collect evidence and plan again" % (wanted["path"], error))
+    return _swap(wanted["path"], wanted["real"], wanted["sha256"], edit, step, via)
+
+
 def replace(intent, data, step):
     """The whole text, where it still is what an entry of the journal left."""
     return _swap(intent["path"], intent["real"], intent["sha256_after"], lambda former: data, step, intent.get("via") or {})
@@ -96,7 +107,7 @@ def _swap(path, real, expected, edit, step, via):
             change.demand_ended(path, real, step.root)
             if not step.check:
                 facts = dict((key, answer[key]) for key in ("path", "real", "sha256_before", "sha256_after"))
-                item["data"][_parts(real)[2]] = _text(path, after)
+                _hold(item, real, path, after)
                 answer.update(_write(api, item, former, dict(facts, via=way), step, root_fd))
             return answer
     except ApiError as error:
@@ -135,9 +146,22 @@ def _refused(error):
 def _read(api, real):
     """The object, and the true bytes of the text; (None, None) when either is gone."""
     item = api.find(_url(real))
+    if item is not None and real.startswith(journal.WORKLOAD):
+        return item, workload.text_of(item).encode("utf-8")
     data = (item or {}).get("data")
     text = data.get(_parts(real)[2]) if isinstance(data, dict) else None
     return (item, text.encode("utf-8")) if isinstance(text, str) else (None, None)
+
+
+def _hold(item, real, path, data):
+    """The object with the new text."""
+    if not real.startswith(journal.WORKLOAD):
+        item["data"][_parts(real)[2]] = _text(path, data)
+        return
+    try:
+        workload.put(item, _text(path, data))
+    except ValueError as error:
+        raise ChangeError("%s was not changed: %s" % (path, error))
 
 
 def _text(path, data):
@@ -155,4 +179,6 @@ def _parts(real):
 
 
 def _url(real):
+    if real.startswith(journal.WORKLOAD):
+        return real[len(journal.WORKLOAD):]
     return "/api/v1/namespaces/%s/configmaps/%s" % _parts(real)[:2]

@@ -26,6 +26,7 @@ INTENT, END, BEFORE = ".json", ".end.json", ".before"
 ENTRY = re.compile(r"[0-9]{3,}-[A-Za-z0-9_%-]+\Z")
 COMMITTED, NOT_DONE, SUPERSEDED = "committed", "not_done", "superseded"
 CONFIG_MAP = "configmap:"  # what `real` of an entry begins with that is about a text of the API: configmap:<namespace>/<name>#<key>
+WORKLOAD = "workload:"  # and that is about the resources of a workload's containers: workload:<its path in the API>
 LEVEL = "level:"  # and that is about a log level of a running process: level:<component>, level:kubelet/<node>
 
 
@@ -97,7 +98,7 @@ class Entry:
 
 def in_api(intent):
     """Whether an entry is about a text of the API instead of a file of this node."""
-    return intent["real"].startswith(CONFIG_MAP)
+    return intent["real"].startswith((CONFIG_MAP, WORKLOAD))
 
 
 def is_level(intent):

@@ -78,6 +78,12 @@ options:
       - Whether the plan ends with a Job that must get exactly one pod, as C(kubemend_probe).
     type: bool
     default: false
+  patch_workloads:
+    description:
+      - Whether the plan gives workloads that C(kubemend_expect_pinning) selects what keeps their pods from being pinned, as
+        C(kubemend_patch_workloads).
+    type: bool
+    default: false
   cleanup_rejected:
     description:
       - Whether the plan deletes pods that a kubelet rejected, as C(kubemend_cleanup_rejected).

@@ -111,9 +111,9 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
     return tuple(steps)
 
 
-PROBE, CLEAN_UP, UNCORDON = "probe", "clean_up", "uncordon"
+PROBE, CLEAN_UP, UNCORDON, PATCH = "probe", "clean_up", "uncordon", "patch"
 _RANK = {"recover": 0, "restore_levels": 0, "move_out": 1, "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9, UNCORDON: 9,
-         CLEAN_UP: 10, PROBE: 11}
+         "patch_workload": 9, CLEAN_UP: 10, PROBE: 11}
 
 
 def _order(group: Sequence[Step]) -> tuple[str, int, str, int, str]:

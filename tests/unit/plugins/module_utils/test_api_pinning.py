@@ -112,6 +112,7 @@ def test_what_is_kept():
     template, found = data["items"]
     app = {"name": "app", "kind": "app", "cpu_request": None, "cpu_limit": "1", "memory_request": None, "memory_limit": "64Mi"}
     none = dict(app, name="init", kind="init", cpu_limit=None, memory_limit=None)
+    assert len(template.pop("resources")) == 64
     assert template == {"kind": "Deployment", "api_version": "apps/v1", "namespace": "n", "name": "d", "uid": "u-d", "node": None, "phase": None, "qos": None,
                         "owner": None, "manager": None, "expected": False, "pod_level": None, "containers": [app, none]}
     assert found == dict(template, kind="Pod", api_version="v1", name="d-77-x", uid="u-d-77-x", node="w1", phase="Running", qos="Burstable", alike=1,

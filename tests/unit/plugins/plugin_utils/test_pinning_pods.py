@@ -9,7 +9,7 @@ import json
 import stat
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, patch_files
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, patch_files, patch_plan, plan
 
 STATE = {"none": '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}',
          "static": '{"policyName":"static","defaultCpuSet":"0-3","checksum":611748604}'}
@@ -209,3 +209,41 @@ def test_evidence_that_the_comparison_needs(nodes):
     assert kubeadm(world) and verdict(world, "KM312") == "present"
     world.data("w1", "kubelet")["config_dropins"] = [{"path": "/etc/kubernetes/kubelet.conf.d/50.conf", "text": None, "error": "denied"}]
     assert not kubeadm(world) and verdict(world, "KM312") == "unknown"
+
+
+# kubemend_patch_workloads: the patch as a step.
+DIGEST = "a" * 64
+
+
+def planned(world, *items, wish=True):
+    find(world, *items)
+    documents = world.documents
+    result, found = judge.examine([*documents.values(), world.api], deep=True)
+    consent = plan.Consent(3, wishes=frozenset([plan.PATCH] if wish else []))
+    return plan.plan(result.findings, found, documents.__getitem__, consent, patch_plan.REMEDIES, judge.KEY_DIGITS)
+
+
+def test_what_is_selected_is_patched_where_that_is_asked_for(nodes):
+    world = nodes(w1=("static", "static"))
+    step, = planned(world, item(expected=True, resources=DIGEST), pod(expected=True))
+    assert (step.remedy, step.risk, step.allowed, step.target, step.host) == ("patch_workload", 3, True, "Deployment n/d", "m1")
+    assert (step.change["real"], step.change["sha256"]) == ("workload:/apis/apps/v1/namespaces/n/deployments/d", DIGEST)
+    assert step.change["resources"] == {"initContainers": {"init": {"cpu": "1", "memory": "64Mi"}}, "containers": {"app": {"cpu": "1", "memory": "64Mi"}}} \
+        or step.change["resources"] == {"initContainers": {"init": {"cpu": "1", "memory": "64Mi"}}}
+    assert '"initContainers"' in step.diff
+    assert planned(world, item(expected=True, resources=DIGEST), pod(expected=True), wish=False) == ()
+    assert planned(world, item(resources=DIGEST), pod()) == ()  # the selector does not name it
+
+
+@pytest.mark.parametrize(("more", "word"), [
+    ({"manager": {"tool": "Argo CD", "name": "shop"}, "resources": DIGEST}, "Argo CD shop owns Deployment n/d"), ({}, "collect it again"),
+    ({"resources": DIGEST, "name": "d/../x"}, "collect it again"),
+])
+def test_what_is_not_patched_says_why(nodes, more, word):
+    step, = planned(nodes(w1=("static", "static")), item(expected=True, **more))
+    assert not step.allowed and word in step.blocked_by
+
+
+def test_a_job_is_not_patched(nodes):
+    step, = planned(nodes(w1=("static", "static")), pod(owner=("Job", "j"), expected=True))
+    assert not step.allowed and "a Job cannot be changed, so create it anew" in step.blocked_by

@@ -1,0 +1,75 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the resources of a workload's containers as one text, that is compared, swapped and put back as a file is. Pure."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import json
+
+LISTS = ("containers", "initContainers")
+
+
+def pod_spec(item):
+    """The spec of the pods that it makes; an empty one where it makes none."""
+    spec = item.get("spec") or {}
+    if item.get("kind") == "CronJob" or "jobTemplate" in spec:
+        spec = (spec.get("jobTemplate") or {}).get("spec") or {}
+    return (spec.get("template") or {}).get("spec") or {}
+
+
+def text_of(item):
+    """[[list, container, resources]] of all containers, in their order, always written the same way."""
+    spec = pod_spec(item)
+    found = [[where, one.get("name"), one.get("resources") or {}] for where in LISTS for one in spec.get(where) or []]
+    return json.dumps(found, sort_keys=True, separators=(",", ":"))
+
+
+def put(item, text):
+    """The object with these resources; ValueError where its containers are others."""
+    rows, spec = json.loads(text), pod_spec(item)
+    present = [(where, one.get("name")) for where in LISTS for one in spec.get(where) or []]
+    if present != [(where, name) for where, name, dummy in rows]:
+        raise ValueError("its containers are no longer those")
+    left = iter(rows)
+    for where in LISTS:
+        for one in spec.get(where) or []:
+            resources = next(left)[2]
+            one.pop("resources", None)
+            if resources:
+                one["resources"] = resources
+    return item
+
+
+def given(text, wanted):
+    """The text with requests and limits of its containers set: wanted {list: {container: {resource: quantity}}}; ValueError for a stranger."""
+    rows = json.loads(text)
+    known = dict(((where, name), resources) for where, name, resources in rows)
+    for where, containers in sorted(wanted.items()):
+        for name, values in sorted(containers.items()):
+            if (where, name) not in known:
+                raise ValueError("it has no container %s" % name)
+            for part in ("requests", "limits"):
+                known[where, name].setdefault(part, {}).update(values)
+    return json.dumps(rows, sort_keys=True, separators=(",", ":"))
+
+
+def rolled_out(item):
+    """Why its pods are not all of its present template and ready, or None. What changes pods only later (CronJob, OnDelete, paused) is not waited for."""
+    spec, status, meta = item.get("spec") or {}, item.get("status") or {}, item.get("metadata") or {}
+    if "jobTemplate" in spec or (spec.get("updateStrategy") or {}).get("type") == "OnDelete" or spec.get("paused"):
+        return None
+    if (status.get("observedGeneration") or 0) < (meta.get("generation") or 0):
+        return "its controller has not seen the change yet"
+    if "desiredNumberScheduled" in status:  # a DaemonSet
+        wanted, updated, ready = status["desiredNumberScheduled"], status.get("updatedNumberScheduled") or 0, status.get("numberAvailable") or 0
+    else:
+        wanted = 1 if spec.get("replicas") is None else spec["replicas"]
+        updated, ready = status.get("updatedReplicas") or 0, min(status.get("readyReplicas") or 0, status.get("replicas") or 0)
+        if (status.get("replicas") or 0) > wanted:
+            return "%d of its former pods are still there" % (status["replicas"] - wanted)
+    if updated < wanted or ready < wanted:
+        return "%d of %d pods are made anew, %d are ready" % (updated, wanted, ready)
+    return None
