@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 
-from tests.lab import pinning
+from tests.lab import pinning, playbook
 from tests.lab.incident import by_name
-from tests.lab.repairing import broken
+from tests.lab.repairing import broken, codes
 
 
 def test_the_patch_that_the_report_gives_pins_the_pod(cluster, play):
@@ -28,3 +28,23 @@ def test_the_patch_that_the_report_gives_pins_the_pod(cluster, play):
         done, report = play(name="cpu_pinning")
         # The init container has ended, and its CPU is the app container's as well.
         assert {item["code"] for item in report["findings"]} == {"KM312"}
+
+
+def test_a_selected_workload_is_patched_where_that_is_asked_for_and_a_revert_takes_it_back(cluster, play, tmp_path):
+    with broken(cluster, "pinning-init", target="w1"):
+        namespace = by_name("pinning-init").record(cluster, "w1")["namespace"]
+
+        def resources() -> str:
+            path = "jsonpath={.spec.template.spec.initContainers[0].resources}"
+            return cluster.kubectl("-n", namespace, "get", "deployment", "meant", "-o", path).stdout.decode()
+
+        before = resources()
+        wish = ("-e", "kubemend_faults=KM313", "-e", "kubemend_patch_workloads=true", "-e", "kubemend_expect_pinning=app=meant")
+        done, report = play(*wish, name="cpu_pinning")
+        assert done.returncode == 0 and resources() == before, done.stdout[-3000:]
+        done, report = play(*wish, "-e", "kubemend_max_risk=3", name="cpu_pinning")
+        assert (done.returncode, [step["state"] for step in report["steps"]], codes(report)) == (0, ["done"], set()), done.stdout[-4000:]
+        pinning.wait_pinned(cluster, "w1")
+        assert resources() != before
+        done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={report['run_id']}", report=str(tmp_path / "revert"))
+        assert done.returncode == 0 and resources() == before, done.stdout[-3000:]

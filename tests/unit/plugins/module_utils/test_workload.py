@@ -109,7 +109,8 @@ def test_a_cronjobs_template_lies_deeper() -> None:
 
 @pytest.mark.parametrize("item, why", [
     (ITEM, None), ({**ITEM, "metadata": {"generation": 5}}, "has not seen the change yet"),
-    ({**ITEM, "status": {**ITEM["status"], "replicas": 3}}, "1 of its former pods"), ({**ITEM, "spec": {"replicas": 0}, "status": {"observedGeneration": 4}}, None),
+    ({**ITEM, "status": {**ITEM["status"], "replicas": 3}}, "1 of its former pods"),
+    ({**ITEM, "spec": {"replicas": 0}, "status": {"observedGeneration": 4}}, None),
     ({**ITEM, "spec": {"paused": True}, "status": {}}, None), ({"spec": {"updateStrategy": {"type": "OnDelete"}}}, None),
     ({"spec": {}, "status": {"desiredNumberScheduled": 2, "updatedNumberScheduled": 1, "numberAvailable": 2}}, "1 of 2 pods are made anew"),
     ({"spec": {}, "status": {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 2}}, None),
