@@ -69,7 +69,7 @@ def check(host, wanted, allow, own=()):
         demand_no_devices(host)
     demand_start(found, host)
     waiting = pending.of_kubelet(found.evidence, own)
-    if waiting and _only_ours(found.evidence["unit"], own):  # killed before systemd was told, or it could not be
+    if waiting and only_ours(found.evidence["unit"], own):  # killed before systemd was told, or it could not be
         waiting = [one for one in waiting if one != pending.RELOAD]
     if waiting and "pending_changes" not in allow:
         raise guard.Refused(pending.sentence(host, "the kubelet", waiting))
@@ -87,7 +87,7 @@ def demand_start(found, host):
                             % (host, swaps[0].split()[0]))
 
 
-def _only_ours(unit, own):
+def only_ours(unit, own):
     """Whether systemd knows the unit without our drop-in, or with one that is gone, and nothing else is known to differ."""
     known = unit.get("drop_in_paths") or []
     ours = [path for path in own if "/%s.d/" % UNIT in path]

@@ -23,6 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.durable impor
 
 START, RESET, UNLEND = "start_former", "reset_state", "unlend"
 COMPONENT = "kubelet"
+NEVER = "\0"  # a word that no command line has
 STOPPING = 60  # seconds until its process has ended
 WRITTEN = 20  # seconds until a healthy kubelet has written its state, which it does before it is healthy
 PAUSE = 0.3
@@ -70,8 +71,13 @@ def _demand(host, wanted):
         if "kubelet_restart" not in allow:
             kubelet_restart.demand_no_devices(host)
         return found
+    if found.healthy and (wanted["expect"] or {}).get("down"):
+        raise guard.Refused("the evidence is old: the kubelet of %s was down, so that nothing was drained, and runs now; %s" % (host, guard.OLD))
+    everyone = instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"]
     if "api_down" not in allow:
-        guard.answering(told, instances.collect(spec.Context({}, procfs.of_interest(), {}))["processes"], host)
+        guard.answering(told, everyone, host)
+    if wanted["remedy"] == RESET and found.healthy and "single_control_plane" not in allow and guard.own_servers(everyone):
+        guard.another(told, everyone, guard.usable(wanted.get("params") or {}, everyone), host)
     if "kubelet_restart" not in allow:
         kubelet_restart.demand_no_devices(host)
     kubelet_restart.demand_start(found, host)
@@ -79,7 +85,9 @@ def _demand(host, wanted):
         # its configuration is what the reset is for
         own = [one["path"] for one in wanted["change"]["files"]]
         own += [one.get("path") for one in [found.evidence.get("config")] + list(found.evidence.get("config_dropins") or []) if one]
-        waiting = [one for one in pending.of_kubelet(found.evidence, own) if one != pending.RELOAD]
+        waiting = pending.of_kubelet(found.evidence, own)
+        if kubelet_restart.only_ours(unit, own):
+            waiting = [one for one in waiting if one != pending.RELOAD]
         if waiting:
             raise guard.Refused(pending.sentence(host, "the kubelet", waiting))
     return found
@@ -87,7 +95,12 @@ def _demand(host, wanted):
 
 def _runs_so(found, wanted):
     """Whether it runs by these words already: an interrupted reset was ended in this run."""
-    return found.healthy and all(word in found.argv for word in wanted["expect"]["words"])
+    return found.healthy and _has(found, wanted)
+
+
+def _has(found, wanted):
+    """Whether its process has these words, healthy or not."""
+    return found.pid is not None and all(word in found.argv for word in wanted["expect"]["words"])
 
 
 def _start(step, wanted, record):
@@ -119,7 +132,7 @@ def _unstarted(step, record, reason):
 
 def _take_back(step, wanted, record):
     """What a reset lent, that nothing calls for any more: it goes, and the kubelet runs on as it is until its next start."""
-    trouble = _unlent(step, record)
+    trouble = _unlent(step, dict(record, expect={"words": [NEVER]}))
     return _end(step, proof.FAILED if trouble else proof.PROVEN, trouble or "the kubelet's next start is without %s" % " ".join(wanted["expect"]["words"]))
 
 
@@ -130,8 +143,10 @@ def _unlent(step, record):
             _aside(path, step)
         kubelet_level.tidy(record["paths"])
         kubelet_restart.load(record["reload"])
+        if _has(kubelet_restart.look(record["host"]), record):  # else evidence would take them for its own
+            kubelet_restart.restart(False)
         return ""
-    except (ChangeError, command.CommandError) as error:
+    except (ChangeError, guard.Refused, command.CommandError) as error:
         return files.one_line(error)
 
 
@@ -255,4 +270,7 @@ def resumed(record, step):
     found, why = (None, trouble) if trouble else kubelet_restart.wait(lambda argv: None, None)
     if found:
         return proof.NOT_DONE, "its kubelet runs again (pid %d); what its state is now is judged anew" % found.pid
+    policies = (record.get("expect") or {}).get("policies") or {}
+    if any(os.path.lexists(path) for path in policies) and _unwritten(policies):
+        return proof.NOT_DONE, "its state was not moved yet, and its kubelet does not start over it (%s): that is judged anew" % why
     return proof.FAILED, "its kubelet did not start again (%s): look at journalctl -u kubelet on %s" % (why, record["host"])

@@ -267,6 +267,9 @@ class _Revert:
     def _with_kubelet(self, group, wanted, step):
         from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_level
         record = group[0].record
+        if record is None or record.get("remedy") != kubelet_level.REMEDY:  # a reset: what it moved stays where it is
+            self._refuse(wanted, "it belongs to a reset of the kubelet's state, which no revert takes back")
+            return
         if not wanted and (any(one.state == revert.CONFLICT for one in group) or not kubelet_level.unfinished(record)):
             return
 

@@ -99,18 +99,29 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
         made += [(replace(probe(by_key[key]), cluster=key),) for key in {group[0].cluster for group in made}]
     made.sort(key=_order)
     steps: list[Step] = []
-    for group in made:
-        if any(other.target == step.target and other.host == step.host and other.change == step.change for other in steps for step in group):
-            continue  # two faults of one place, one change
-        why = next((step.blocked_by for step in group if step.blocked_by), None)
-        for step in group:
-            step = _consented(replace(step, id=f"{len(steps) + 1:02}-{step.id}", blocked_by=why), consent)
-            if step.remedy == PROBE and step.allowed and not any(other.allowed and other.cluster == step.cluster for other in steps):
-                step = replace(step, allowed=False, blocked_by="no repair before it is allowed: there is nothing to prove")
-            steps.append(step)
+    for step, why in _rows(made):
+        step = _consented(replace(step, id=f"{len(steps) + 1:02}-{step.id}", blocked_by=why), consent)
+        if step.remedy == PROBE and step.allowed and not any(other.allowed and other.cluster == step.cluster for other in steps):
+            step = replace(step, allowed=False, blocked_by="no repair before it is allowed: there is nothing to prove")
+        steps.append(step)
     return tuple(steps)
 
 
+def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
+    """Their steps in order, each with what stands in the way of its group. Kubelets that are down are started before any of them is drained."""
+    found: list[tuple[Step, str | None]] = []
+    for group in groups:
+        if any(other.target == step.target and other.host == step.host and other.change == step.change for other, dummy in found for step in group):
+            continue  # two faults of one place, one change
+        why = next((step.blocked_by for step in group if step.blocked_by), None)
+        found += [(step, why) for step in group]
+    starts = [row for row in found if row[0].remedy == START]
+    first = {row[0].cluster: row for row in reversed(starts)}
+    return [one for row in found if row not in starts or row == first[row[0].cluster] for one in (
+        [each for each in starts if each[0].cluster == row[0].cluster] if row in starts else [row])]
+
+
+START = "start_former"
 PROBE, CLEAN_UP, UNCORDON, PATCH = "probe", "clean_up", "uncordon", "patch"
 _RANK = {"recover": 0, "restore_levels": 0, "move_out": 1, "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9, UNCORDON: 9,
          "patch_workload": 9, CLEAN_UP: 10, PROBE: 11}

@@ -255,7 +255,9 @@ def kubeadm_config(scene: Scene) -> Step | None:
 
 def recover(scene: Scene) -> Step | None:
     """KM902: the node finishes or undoes what was interrupted, and looks whether the component is well."""
-    return new_step(scene, "recover", "/var/lib/kubemend/journal", _not_now(scene), guard=node_guard(scene),
+    # What was interrupted may be the very reason why the kubelet is down; starting it again needs nobody else.
+    own = any(one.get("component") == "kubelet" for one in control_plane.data(scene.document, "journal").get("unproven") or ())
+    return new_step(scene, "recover", "/var/lib/kubemend/journal", None if own else _not_now(scene), guard=node_guard(scene),
                     diff="finish or undo what the journal left open\n", limit=600)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain_plan
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain_plan, pending
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     cluster,
     control_plane,
@@ -38,7 +38,7 @@ UNIT = "kubelet.service"
 WITHOUT = "reset_without_drain"
 LEFT = "pods that a drain leaves (static ones, and those of DaemonSets) run on, and are given their CPUs anew"
 FORCE = "force_reset"
-OPTIONS = "--cpu-manager-policy-options="
+STRICT = "--cpu-manager-policy-options=strict-cpu-reservation="
 
 
 def asked(scene: Scene) -> Sequence[Step]:
@@ -68,11 +68,13 @@ def reset(scene: Scene) -> Sequence[Step]:
     after = pinning.read(with_data(scene.document, "kubelet", made.kubelet)) or node
     healthy = (control_plane.data(scene.document, "kubelet").get("healthz") or {}).get("status") == 200
     words, why_not = ((), "") if healthy else lend(node)
-    why_not = _api_down(scene) or why_not
-    drains = not why_not
+    start, unfit = _start(scene, words) if words else (None, "")
+    why_not = _api_down(scene) or why_not or unfit
+    drains = not why_not and (healthy or WITHOUT not in scene.consent.allow)
     blocked = _blocked(scene, after, healthy) or (None if drains else _undrained(scene, node, why_not))
-    steps = [_start(scene, words)] if words and drains else []
-    steps += [_drain(scene)] if drains else []
+    steps = [start] if start and drains else []
+    lent = bool(words or kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
+    steps += [_drain(scene, lent)] if drains else []
     steps += [_reset(scene, after, drains, made)]
     steps += [_uncordon(scene)] if drains else []
     return [_with(step, blocked) for step in steps]
@@ -81,7 +83,9 @@ def reset(scene: Scene) -> Sequence[Step]:
 def lend(node: Node) -> tuple[tuple[str, ...], str]:
     """(what this kubelet would start with, over its state as it is; why nothing is known that would)."""
     state, words = node.state, []
-    if node.trouble or (state is not None and (state.problem or state.more or state.checksum == manager_state.WRONG)):
+    if state is not None and state.more and not state.problem:
+        return (), f"its CPU manager's state is of a newer format ({', '.join(state.more[:5])}), of which nothing is known here"
+    if node.trouble or (state is not None and (state.problem or state.checksum == manager_state.WRONG)):
         return (), f"its CPU manager's state cannot be read by any kubelet ({node.trouble or (state and state.problem) or 'checksum'})"
     if state is not None:
         if state.policy not in (manager_state.NONE, manager_state.STATIC):
@@ -103,12 +107,16 @@ def _lent_cpus(node: Node, state: manager_state.CpuState) -> tuple[list[str], st
     """The CPU manager's part of it."""
     words = [f"--cpu-manager-policy={state.policy}"] if state.policy != node.policy else []
     if state.policy == manager_state.NONE:
-        return words + ([OPTIONS] if words and node.options else []), ""
-    if any(other is None for dummy, other in state.overlaps) or node.online != state.default | state.assigned:
+        # No flag empties the options, and the policy none takes none.
+        return (words, "") if not (words and node.options) else ([], "its state is of the policy none, which no kubelet takes up with cpuManagerPolicyOptions")
+    known = state.default | state.assigned
+    if any(other is None for dummy, other in state.overlaps) or not state.default or node.online is None or not known <= node.online:
         return [], "its state does not fit the machine's CPUs, whatever the policy"
-    kept = node.reservation()
+    kept, spared = node.reservation(), node.online - known
+    if spared:  # written with strict-cpu-reservation, or before CPUs were added: the first alone starts so
+        return [*words, STRICT + "true", f"--reserved-cpus={cpuset.text(spared)}"], ""
     if node.strict:
-        words.append(OPTIONS)
+        words.append(STRICT + "false")
     if node.strict or not kept.cpus or not kept.cpus <= state.default:
         words.append(f"--reserved-cpus={min(state.default)}")
     return words, ""
@@ -134,7 +142,15 @@ def _blocked(scene: Scene, node: Node, healthy: bool) -> str | None:
     silent = _api_down(scene)
     if silent and (healthy or "api_down" not in scene.consent.allow):
         return silent + ("" if healthy else f"; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet down is reset all the same")
-    return _lonely(scene) if healthy else None
+    return _lonely(scene) or _loaded(scene) if healthy else None
+
+
+def _loaded(scene: Scene) -> str | None:
+    """What else a start of a kubelet that runs would bring, told before its node is drained. Its configuration is what the reset is for."""
+    host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
+    own = [str(one.get("path")) for one in (kubelet.get("config"), *(kubelet.get("config_dropins") or ())) if one]
+    waiting = [] if "pending_changes" in scene.consent.allow else pending.of_kubelet(kubelet, [*own, kubelet_dropin.ENVIRONMENT])
+    return str(pending.sentence(host, "the kubelet", waiting)) if waiting else None
 
 
 def _lonely(scene: Scene) -> str | None:
@@ -172,23 +188,25 @@ def harmed(node: Node) -> str:
     return f"these pods {what}: {shown}" if names else "no pod runs on it"
 
 
-def _start(scene: Scene, words: Sequence[str]) -> Step:
+def _start(scene: Scene, words: Sequence[str]) -> tuple[Step | None, str]:
+    """(the step, why the unit leaves no room for it)."""
     header = f"# Made by kubemend for the reset of its state; it takes it away again, and so does a reboot.\n# adds: {' '.join(words)}\n"
     unit = control_plane.data(scene.document, "kubelet").get("unit") or {}
     try:
         files, diff = kubelet_dropin.beside(unit, words, header, kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT)
     except edit_source.EditRefused as refused:
-        return _step(scene, START, kubelet_dropin.DROPIN, str(refused))
+        return None, str(refused)
     return _step(scene, START, kubelet_dropin.DROPIN, diff=diff, change={"kind": "files", "path": kubelet_dropin.DROPIN, "files": files, "reload": True},
                  expect={"component": "kubelet", "words": list(words)},
-                 note="only a kubelet that runs can end pods: this one starts over its state as it is with " + " ".join(words))
+                 note="only a kubelet that runs can end pods: this one starts over its state as it is with " + " ".join(words)), ""
 
 
-def _drain(scene: Scene) -> Step:
-    held = drain_plan.KEEP in scene.consent.allow
-    name, lifted = str(scene.finding.node), sorted(scene.consent.allow & {drain_plan.BARE, drain_plan.LOCAL, drain_plan.FENCED, drain_plan.KEEP})
-    change = {"kind": apply_api.DRAIN, "node": name, "timeout": scene.consent.drain_timeout, "max_unavailable": scene.consent.max_unavailable,
-              "allow": lifted, "reason": f"reset of the CPU manager's state ({scene.finding.code})", "held": held, "ready_seconds": READY_SECONDS,
+def _drain(scene: Scene, lent: bool) -> Step:
+    """lent: its kubelet runs for this drain only. Then it takes no node out that was there, and other nodes that are out do not hold it."""
+    # Not keep_cordon: what a repair cordons is its own to take away, or the next one's (KM903).
+    name, lifted = str(scene.finding.node), sorted(scene.consent.allow & {drain_plan.BARE, drain_plan.LOCAL, drain_plan.FENCED})
+    change = {"kind": apply_api.DRAIN, "node": name, "timeout": scene.consent.drain_timeout, "max_unavailable": None if lent else scene.consent.max_unavailable,
+              "allow": lifted, "reason": f"reset of the CPU manager's state ({scene.finding.code})", "ready_seconds": READY_SECONDS,
               "cluster_uid": _uid(scene)}
     return _through_api(scene, apply_api.DRAIN, f"pods of {name}", change, f"{name} is cordoned and its pods are evicted, as their budgets allow\n")
 
@@ -208,12 +226,12 @@ def _reset(scene: Scene, node: Node, drained: bool, made: kubelet_edit.Edited) -
     diff = "".join(f"--- {path}\n+++ kept in the journal\n" for path in paths) + f"the kubelet is stopped before, and started with the policy {node.policy}\n"
     return _step(scene, RESET, " and ".join(paths), diff=made.diff + diff, note=LEFT if drained else f"nothing is drained: {harmed(node)}",
                  change={"kind": "reset", "path": paths[0] if paths else "", "states": paths, "files": files, "edits": list(made.changes), "reload": True},
-                 expect={"component": "kubelet", "policies": policies})
+                 expect={"component": "kubelet", "policies": policies, "down": not drained})
 
 
 def _uncordon(scene: Scene) -> Step:
     name = str(scene.finding.node)
-    change = {"kind": apply_api.UNCORDON, "node": name, "cluster_uid": _uid(scene), "held": drain_plan.KEEP in scene.consent.allow}
+    change = {"kind": apply_api.UNCORDON, "node": name, "cluster_uid": _uid(scene)}
     return _through_api(scene, apply_api.UNCORDON, f"cordon of {name}", change, f"{name} takes pods again\n", note="only once the node is ready")
 
 
@@ -223,8 +241,10 @@ def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None = None,
 
 def _through_api(scene: Scene, remedy: str, target: str, change: Mapping[str, Any], diff: str, note: str = "") -> Step:
     of = scene.cluster
+    left_out = any(host.host == of.api_host and host.status == "not_asked" for host in of.hosts)
     label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{of.api_host or 'cluster'}-{remedy}-{scene.finding.node}")
-    return Step(label, of.api_host or "", scene.finding.code, remedy, RISK, target, node=scene.finding.node, diff=diff, note=note, change=change)
+    return Step(label, of.api_host or "", scene.finding.code, remedy, RISK, target, node=scene.finding.node, diff=diff, note=note, change=change,
+                blocked_by=f"it is done on {of.api_host}, which --limit leaves out" if left_out else None)
 
 
 def _uid(scene: Scene) -> str | None:

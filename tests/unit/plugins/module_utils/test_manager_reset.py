@@ -295,6 +295,61 @@ def test_check_mode_changes_nothing(node: Node) -> None:
     assert apply_step.work(params)["state"] == "skipped" and node.commands == [] and not os.path.exists(node.root)
 
 
+def test_a_lent_kubelet_that_was_not_healthy_in_time_does_not_run_on_by_words_that_nobody_knows(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evidence would take them for its own, and the fault for mended."""
+    look = node._look
+
+    def silent() -> Any:
+        found = look()
+        found.healthy = False
+        return found
+
+    monkeypatch.setattr(kubelet_restart, "Kubelet", silent)
+    assert node.do(node.lend())[0] == "rolled_back" and not node.lent() and WORD not in node.argv or not node.pid
+    assert node.commands == ["daemon-reload", "restart", "daemon-reload", "restart"]
+
+
+def test_a_reset_without_a_drain_is_for_a_kubelet_that_is_down(node: Node) -> None:
+    node.do(node.lend())
+    wanted = node.reset()
+    wanted["expect"]["down"] = True
+    state, why = node.do(wanted)
+    assert state == "not_done" and "was down, so that nothing was drained, and runs now" in why and node.pid and node.lent()
+
+
+def test_a_unit_that_somebody_changed_is_not_loaded_unasked(node: Node) -> None:
+    node.do(node.lend())
+    node.unit["need_daemon_reload"] = True
+    state, why = node.do(node.reset())
+    assert state == "not_done" and "systemctl daemon-reload" in why and node.pid
+
+
+@pytest.mark.parametrize("servers, allow, done", [([], [], True), (["10.0.0.1:6443"], [], False), (["10.0.0.1:6443"], ["single_control_plane"], True)])
+def test_a_control_plane_node_asks_for_another_one_at_the_last_moment(
+        node: Node, monkeypatch: pytest.MonkeyPatch, servers: Any, allow: Any, done: bool) -> None:
+    node.do(node.lend())
+    monkeypatch.setattr(guard, "own_servers", lambda everyone: servers)
+    monkeypatch.setattr(guard, "usable", lambda *dummy: [])
+    state, why = node.do({**node.reset(), "guard": {"allow": allow, "api_servers": ["10.0.0.1:6443"]}})
+    assert (state == "proven") is done and (done or "it is restarted only while another one serves" in why)
+
+
+def test_a_revert_of_a_reset_that_lent_nothing_touches_nothing(node: Node) -> None:
+    assert node.do(node.reset())[0] == "proven"
+    commands = list(node.commands)
+    done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None})
+    assert done["error"] is None and node.commands == commands and {one["result"] for one in done["paths"]} == {"kept"} and proof.unproven(node.root) == []
+
+
+def test_killed_before_its_state_was_moved(node: Node) -> None:
+    wanted = node.reset()
+    node.do(wanted)
+    node.pid = 0
+    node.state.write_text(json.dumps({"policyName": "none"}))
+    answer = apply_step.work(node.forget("03-reset"))
+    assert answer["state"] == "done" and "that is judged anew" in answer["reason"] and proof.unproven(node.root) == []
+
+
 def test_systemctl_that_hangs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(*words: str) -> None:
         raise command.CommandError(f"systemctl {words[0]} did not end within 60 s")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 
 import pytest
@@ -58,13 +59,14 @@ def lent(steps):
 
 @pytest.mark.parametrize(("text", "config", "memory", "words"), [
     (NONE, STATIC, None, ["--cpu-manager-policy=none"]),
-    (NONE, STATIC + "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n", None, ["--cpu-manager-policy=none", "--cpu-manager-policy-options="]),
     # Nobody reserves anything under the policy none: what the state had reserved was in the shared set.
     (state(), "kind: KubeletConfiguration\n", None, ["--cpu-manager-policy=static", "--reserved-cpus=0"]),
     (state(), "kubeReserved: {cpu: 500m}\n", None, ["--cpu-manager-policy=static"]),
     (state(), "cpuManagerPolicy: static\nreservedSystemCPUs: '1'\n", None, ["--reserved-cpus=0"]),
     (state(default="0-3", entries={}), STATIC + "cpuManagerPolicyOptions: {strict-cpu-reservation: 'true'}\n", None,
-     ["--cpu-manager-policy-options=", "--reserved-cpus=0"]),
+     ["--cpu-manager-policy-options=strict-cpu-reservation=false", "--reserved-cpus=0"]),
+    # Written with strict-cpu-reservation, which is off now: the reserved CPUs are in no set.
+    (state(default="2-3"), STATIC, None, ["--cpu-manager-policy-options=strict-cpu-reservation=true", "--reserved-cpus=0"]),
     (NONE, "{}\n", '{"policyName":"Static"}', ["--memory-manager-policy=Static"]),
     (NONE, STATIC + "memoryManagerPolicy: Static\n", '{"policyName":"None"}', ["--cpu-manager-policy=none", "--memory-manager-policy=None"]),
 ])
@@ -80,11 +82,13 @@ def test_the_steps_of_a_reset(node):
     steps = planned(node(NONE, memory='{"policyName":"None"}'), "drain_bare_pods", drain_timeout=60, max_unavailable=2)
     start, drain, reset, uncordon = steps
     assert [step.id for step in steps] == ["01-w1-kubelet-start-former", "02-m1-drain-w1", "03-w1-kubelet-reset-state", "04-m1-uncordon-w1"]
-    assert (drain.change["timeout"], drain.change["max_unavailable"], drain.change["allow"]) == (60, 2, ["drain_bare_pods"])
+    assert (drain.change["timeout"], drain.change["max_unavailable"], drain.change["allow"]) == (60, None, ["drain_bare_pods"])
     assert reset.change["states"] == [f"{FOLDER}/cpu_manager_state", f"{FOLDER}/memory_manager_state"]
     assert reset.expect["policies"] == {f"{FOLDER}/cpu_manager_state": "static", f"{FOLDER}/memory_manager_state": "None"}
     assert [one["path"] for one in reset.change["files"]] == [one["path"] for one in reversed(start.change["files"])]
-    assert uncordon.change["node"] == drain.change["node"] == "w1" and not uncordon.change["held"]
+    assert uncordon.change["node"] == drain.change["node"] == "w1"
+    # A cordon of a repair is never one that somebody comes back for.
+    assert not any("held" in step.change for step in (drain, uncordon)) and "keep_cordon" not in planned(node(NONE), "keep_cordon")[1].change["allow"]
 
 
 def test_without_consent_all_of_it_is_withheld(node):
@@ -93,7 +97,8 @@ def test_without_consent_all_of_it_is_withheld(node):
 
 
 def test_a_kubelet_that_runs_still_is_drained_as_it_is(node):
-    assert [step.remedy for step in planned(node(NONE, healthy=True))] == ALL[1:]
+    steps = planned(node(NONE, healthy=True), max_unavailable=2)
+    assert [step.remedy for step in steps] == ALL[1:] and steps[0].change["max_unavailable"] == 2  # it takes one out that is there
 
 
 def test_several_faults_of_one_node_are_one_reset(node):
@@ -104,8 +109,8 @@ def test_several_faults_of_one_node_are_one_reset(node):
 
 @pytest.mark.parametrize(("text", "memory", "why"), [
     ("", None, "it is empty"), (state().replace("}}", '}},"checksum":5'), None, "checksum"), (state(default="0-3"), None, "does not fit the machine's CPUs"),
-    (state(default="0,2"), None, "does not fit the machine's CPUs"), ('{"policyName":"dynamic"}', None, "no kubelet has the policy 'dynamic'"),
-    (NONE, "", "memory manager's state cannot be read"),
+    (state(default=""), None, "does not fit the machine's CPUs"), ('{"policyName":"dynamic"}', None, "no kubelet has the policy 'dynamic'"),
+    (NONE, "", "memory manager's state cannot be read"), (NONE[:-1] + ',"podEntries":{}}', None, "newer format (podEntries)"),
 ])
 def test_where_nothing_could_be_lent_nothing_is_drained(node, text, memory, why):
     world = node(text, memory=memory)
@@ -130,8 +135,9 @@ def test_where_nobody_may_stop_a_kubelet(node):
     assert all("is masked, which somebody did on purpose" in step.blocked_by for step in planned(world))
     world = node(NONE)
     world.data("w1", "kubelet")["unit"]["split_variables"] = []
-    steps = planned(world)
-    assert "no variable for more arguments" in steps[0].blocked_by and not any(step.allowed for step in steps)
+    (step,) = planned(world)
+    assert "no variable for more arguments" in step.blocked_by and "kubemend_allow=reset_without_drain" in step.blocked_by
+    assert planned(world, "reset_without_drain")[0].allowed
 
 
 def test_without_an_api_server_only_what_keeps_a_kubelet_down_is_reset(node):
@@ -163,7 +169,9 @@ def test_what_was_lent_is_not_the_kubelets_own(node):
     kubelet["argv"] = ["kubelet", "--v=2", "--cpu-manager-policy=none"]
     kubelet["unit"]["environment_files"] = [{"path": kubelet_dropin.ENVIRONMENT, "text": '# adds: --cpu-manager-policy=none\nX="--cpu-manager-policy=none"\n'}]
     assert kubelet_config.read(kubelet).argv == ("kubelet", "--v=2")
-    assert [step.remedy for step in planned(world)] == ALL[1:]  # still to be reset, and drained as it runs
+    steps = planned(world)
+    assert [step.remedy for step in steps] == ALL[1:]  # still to be reset, and drained as it runs
+    assert steps[0].change["max_unavailable"] is None
     kubelet["unit"]["environment_files"] = []
     assert planned(world) == ()
 
@@ -225,3 +233,51 @@ def test_what_was_lent_and_nothing_calls_for_any_more(node, text, present):
     assert [item.host for item in result.findings if item.code == "KM903"] == (["w1"] if present else [])
     steps = plan.plan(result.findings, found, documents.__getitem__, plan.Consent(1), {**remedies.REMEDIES, **reset_plan.REMEDIES}, judge.KEY_DIGITS)
     assert [(step.remedy, step.risk, step.allowed) for step in steps] == ([("unlend", 1, True)] if present else [(one, 3, False) for one in ALL[1:]])
+
+
+def test_options_that_the_policy_none_does_not_take_cannot_be_lent(node):
+    (step,) = planned(node(NONE, STATIC + "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n"))
+    assert "no kubelet takes up with cpuManagerPolicyOptions" in step.blocked_by and step.expect["down"]
+
+
+def test_a_kubelet_that_could_be_lent_something_and_is_not_to_be(node):
+    """Where the lending fails on the node, for whatever reason, the operator has a way on."""
+    (step,) = planned(node(NONE), "reset_without_drain")
+    assert step.remedy == "reset_state" and step.allowed and step.expect["down"] and "nothing is drained" in step.note
+
+
+def test_what_else_a_start_would_load_is_told_before_the_drain(node):
+    world = node(NONE, healthy=True)
+    world.data("w1", "kubelet")["process"] = {"pid": 5, "started_at": 100.0, "exe": "/usr/bin/kubelet", "exe_deleted": True}
+    assert all("its program /usr/bin/kubelet was replaced" in step.blocked_by for step in planned(world))
+    assert all(step.allowed for step in planned(world, "pending_changes"))
+
+
+def test_every_kubelet_that_is_down_is_started_before_one_is_drained(node):
+    world = node(NONE)
+    for name in ("kubelet", "pinning"):
+        world.documents["m2"]["collectors"][name] = copy.deepcopy(world.documents["w1"]["collectors"][name])
+    steps = planned(world, "single_control_plane")
+    assert [(step.host, step.remedy) for step in steps] == [
+        ("m2", "start_former"), ("w1", "start_former"), ("m1", "drain"), ("m2", "reset_state"), ("m1", "uncordon"), ("m1", "drain"), ("w1", "reset_state"),
+        ("m1", "uncordon")]
+    assert [step.node for step in steps[2:]] == ["m2"] * 3 + ["w1"] * 3
+
+
+def test_masters_that_limit_leaves_out_drain_nothing(node):
+    world = node(NONE, healthy=True)
+    world.silence("m1", "not_asked")
+    steps = planned(world)
+    assert steps and not any(step.allowed for step in steps) and "which --limit leaves out" in steps[0].blocked_by
+
+
+def test_an_interrupted_reset_may_be_ended_although_the_kubelet_is_down(node):
+    """On a node with static pods nothing else is done without a kubelet."""
+    world = node(NONE)
+    world.documents["m2"]["collectors"]["kubelet"] = copy.deepcopy(world.documents["w1"]["collectors"]["kubelet"])
+    for component, allowed in (("kubelet", True), ("kube-scheduler", False)):
+        world.documents["m2"]["collectors"]["journal"] = {"status": "ok", "data": {"levels": [], "unproven": [
+            {"run_id": "r", "step": "s", "component": component, "path": "/x", "running": False}]}}
+        result, found = judge.examine([*world.documents.values(), world.api])
+        steps = plan.plan(result.findings, found, world.documents.__getitem__, plan.Consent(2), remedies.REMEDIES, judge.KEY_DIGITS)
+        assert [step.allowed for step in steps if step.remedy == "recover"] == [allowed]
