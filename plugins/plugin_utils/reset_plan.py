@@ -240,11 +240,10 @@ def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None = None,
 
 
 def _through_api(scene: Scene, remedy: str, target: str, change: Mapping[str, Any], diff: str, note: str = "") -> Step:
+    """Also through a host that --limit leaves out: nothing of it changes but its journal."""
     of = scene.cluster
-    left_out = any(host.host == of.api_host and host.status == "not_asked" for host in of.hosts)
     label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{of.api_host or 'cluster'}-{remedy}-{scene.finding.node}")
-    return Step(label, of.api_host or "", scene.finding.code, remedy, RISK, target, node=scene.finding.node, diff=diff, note=note, change=change,
-                blocked_by=f"it is done on {of.api_host}, which --limit leaves out" if left_out else None)
+    return Step(label, of.api_host or "", scene.finding.code, remedy, RISK, target, node=scene.finding.node, diff=diff, note=note, change=change)
 
 
 def _uid(scene: Scene) -> str | None:
