@@ -22,6 +22,10 @@ FATAL = ("Failed to start ContainerManager", "failed to run Kubelet", "failed to
 STRICT = "strict-cpu-reservation"
 # With one of these a kubelet picks the CPUs that it reserves by rules of its own.
 SPREADING = ("distribute-cpus-across-numa", "distribute-cpus-across-cores", "prefer-align-cpus-by-uncorecache")
+# cpuManagerPolicyOptions by the release that knew them first (https://kubernetes.io/docs/concepts/policy/node-resource-managers/ and its KEPs 2625,
+# 2902, 3327, 4176, 4540, 4800). A kubelet that is given another one, or any beside the policy none, does not start.
+SINCE = {"full-pcpus-only": (1, 22), "distribute-cpus-across-numa": (1, 23), "align-by-socket": (1, 25), "distribute-cpus-across-cores": (1, 31),
+         STRICT: (1, 32), "prefer-align-cpus-by-uncorecache": (1, 32)}
 # Where kubeadm writes every kubelet's configuration; kubespray's kubelets read another file.
 KUBEADM_FILE = "/var/lib/kubelet/config.yaml"
 
@@ -73,6 +77,13 @@ class Node:
     def options(self) -> dict[str, str]:
         """cpuManagerPolicyOptions."""
         return {key: value.value for key, value in self.config.mapping("cpuManagerPolicyOptions", "cpu-manager-policy-options").items()}
+
+    def misfits(self) -> str:
+        """Why no kubelet of its release starts with its options; empty where none is known to stop it."""
+        if self.policy == NONE and self.options and (self.release is None or self.release >= (1, 22)):
+            return f"the policy none takes no cpuManagerPolicyOptions ({', '.join(sorted(self.options))})"
+        early = sorted(name for name in self.options if self.release is not None and name in SINCE and self.release < SINCE[name])
+        return f"cpuManagerPolicyOptions {', '.join(early)} not known to Kubernetes {'.'.join(map(str, self.release or ()))}" if early else ""
 
     @property
     def strict(self) -> bool:

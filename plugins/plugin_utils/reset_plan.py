@@ -139,6 +139,8 @@ def _blocked(scene: Scene, node: Node, healthy: bool) -> str | None:
     if kept.cpus and node.online is not None and not kept.cpus <= node.online:
         lacking = cpuset.text(kept.cpus - node.online)
         return f"CPUs {lacking} are reserved on {host}, which does not have them online: the kubelet would not start; reserve others first"
+    if node.misfits():
+        return f"{node.misfits()}: the kubelet of {host} would not start; take them out of its configuration first"
     silent = _api_down(scene)
     if silent and (healthy or "api_down" not in scene.consent.allow):
         return silent + ("" if healthy else f"; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet down is reset all the same")

@@ -208,10 +208,20 @@ def test_a_fault_and_a_wish_are_one_reset_and_the_wish_is_in_it(node):
 
 @pytest.mark.parametrize(("config", "settings", "why"), [
     ("{}\n", {"cpuManagerPolicy": "static"}, "no CPU reserved"), ("{}\n", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "9"}, "CPUs 9 are reserved"),
+    (STATIC + "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n", {"cpuManagerPolicy": "none"}, "the policy none takes no cpuManagerPolicyOptions"),
 ])
 def test_a_wish_that_no_kubelet_could_start_with_is_refused_before_the_drain(node, config, settings, why):
     steps = wished(node(NONE, config, healthy=True), settings)
     assert steps and all(not step.allowed and why in step.blocked_by for step in steps)
+
+
+@pytest.mark.parametrize(("version", "allowed"), [("v1.31.9", False), ("v1.32.0", True), (None, True)])
+def test_an_option_that_its_release_does_not_know(node, version, allowed):
+    world = node(NONE, STATIC + "cpuManagerPolicyOptions: {strict-cpu-reservation: 'true', full-pcpus-only: 'true'}\n", healthy=True)
+    world.documents["w1"]["collectors"]["pinning"]["data"]["kubelet_version"] = version
+    steps = planned(world)
+    assert {step.allowed for step in steps} == {allowed}
+    assert allowed or "cpuManagerPolicyOptions strict-cpu-reservation not known to Kubernetes 1.31: the kubelet of w1" in steps[0].blocked_by
 
 
 def test_a_setting_of_the_command_line_is_somebody_elses(node):
