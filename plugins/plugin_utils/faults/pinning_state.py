@@ -228,7 +228,8 @@ def orphans(host: Host, node: Node) -> Iterator[Hit]:
                                f"{'are' if len(pods_of) > 1 else 'is'} gone",
                    [_file(host, node, f"{container} of pod {pod} has {cpuset.text(cpus)}: no process of it, and no folder under pods/")
                     for (pod, container), cpus in sorted(gone.items())[:10]],
-                   "a kubelet that runs and reaches the API gives them back within a minute; where it does not, " + RESET)
+                   "a kubelet that runs and reaches the API gives them back within a minute; where it does not, the role cpu_manager_reset "
+                   "with kubemend_allow: [force_reset] resets its state; by hand: " + RESET)
 
 
 def unreserved(host: Host, node: Node) -> Iterator[Hit]:
