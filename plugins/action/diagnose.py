@@ -22,6 +22,7 @@ from ansible.utils.display import Display
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     evidence,
     judge,
+    locking,
     model,
     patch_files,
     patch_plan,
@@ -55,6 +56,7 @@ SPEC = {
     "symptom": {"type": "str"},
     "faults": {"type": "list", "elements": "str"},
     "deep": {"type": "bool", "default": False},
+    "take": {"type": "str"},
     "fail_on": {"type": "str", "choices": list(FAIL_ON), "default": "never"},
     "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": list(FORMATS)},
     "notices": {"type": "list", "elements": "str", "default": []},
@@ -87,7 +89,11 @@ class ActionModule(ActionBase):
 
 def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     chosen = None if args["faults"] is None else frozenset(args["faults"])
-    judged, clusters = judge.examine(evidence.stream(args["evidence"]), chosen, deep=args["deep"])
+    documents = evidence.stream(args["evidence"])
+    if args["mode"] != "replay":  # which asks about another day, and often another controller
+        me = locking.controller(os.getppid())
+        documents = (locking.without_gone(document, me, args["take"]) for document in documents)
+    judged, clusters = judge.examine(documents, chosen, deep=args["deep"])
     steps: tuple[dict[str, Any], ...] = ()
     outcome = None
     if args["mode"] == "verify":

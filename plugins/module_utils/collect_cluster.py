@@ -17,9 +17,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import (
     api_proxy, collect_configs, collect_jobs, collect_pinning, collect_pod, collect_rejected, kubeconfig)
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, one_line
 from ansible_collections.kubemend.remediation.plugins.module_utils.api_proxy import Door
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal
 from ansible_collections.kubemend.remediation.plugins.module_utils.cordon_mark import cordon_of
 
-COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pinnable", "pod")
+COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pinnable", "pod", "work")
 # They read every pod: only asked for where a fault needs them.
 DEEP = ("pinnable",)
 MAX_SERVERS = 9
@@ -107,6 +108,10 @@ class Reader:
         return {"url": self.url, "git_version": self.version.get("gitVersion"), "major": self.version.get("major"),
                 "minor": self.version.get("minor"), "kube_system_uid": uid, "kubectl": self.kubectl,
                 "kubeconfig": self.config}, False
+
+    def work(self):
+        """Runs of ours that hold this node or work on it: who asks about other hosts alone does not read its journal."""
+        return journal.at_work(), False
 
     def endpoints(self):
         """Addresses of the API servers: Endpoints, which every release serves, else EndpointSlices."""

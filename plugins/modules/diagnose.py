@@ -73,6 +73,10 @@ options:
     type: list
     elements: str
     default: []
+  take:
+    description:
+      - A run whose lock counts for nothing, as C(kubemend_take_lock). That of a process of this controller which has ended never does.
+    type: str
   probe:
     description:
       - Whether the plan ends with a Job that must get exactly one pod, as C(kubemend_probe).

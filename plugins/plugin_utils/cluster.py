@@ -88,6 +88,11 @@ class Cluster:
         return (Missing(self.api_host or "cluster API", collector, status),)
 
     @property
+    def working(self) -> frozenset[str]:
+        """Runs of ours that are at work, as far as the hosts and whoever asked the API know."""
+        return frozenset().union(_working(self.answer("work") or {}), *(host.working for host in self.hosts))
+
+    @property
     def version(self) -> str | None:
         return (self.answer("server") or {}).get("git_version")
 

@@ -61,6 +61,15 @@ def gone(owner: Mapping[str, Any], me: Mapping[str, Any]) -> bool:
     return bool(owner.get("machine_id")) and all(owner.get(name) == me[name] for name in ("machine_id", "host"))
 
 
+def without_gone(document: dict[str, Any], me: Mapping[str, Any], take: str | None = None) -> dict[str, Any]:
+    """A host's or cluster's evidence whose lock holds nobody off where its process is known to have ended, or the operator takes it."""
+    for name in ("journal", "work"):
+        lock = ((document.get("collectors", {}).get(name) or {}).get("data") or {}).get("lock")
+        if isinstance(lock, dict) and lock.get("held") and (lock.get("run_id") == take or gone(lock.get("controller") or {}, me)):
+            lock["held"] = False
+    return document
+
+
 def _read(path: str) -> str | None:
     try:
         return Path(path).read_text(encoding="ascii").strip() or None

@@ -39,13 +39,19 @@ def collect(context):
     context.truncated = len(runs) > MAX_RUNS
     paths = [path for run in runs for path in run["paths"]] + [item["real"] for item in pending if item["real"]]
     folders = set(os.path.dirname(path) for path in paths if path.startswith("/"))  # others are texts of the API
-    unproven = [{"run_id": one.get("run_id"), "step": one.get("step"), "component": one.get("component"), "path": one.get("path"),
-                 "running": one.get("running")} for one in proof.unproven(ROOT)]
     down = [dict((name, one.get(name)) for name in ("run_id", "step", "component", "path", "reason"))
             for component, one in sorted(proof.failures(ROOT).items()) if not procfs.any_of((component,), context.processes)]
-    return {"pending": pending, "unproven": unproven, "down": down, "runs": runs[-MAX_RUNS:], "lock": _lock(durable.ChangeError),
-            "busy": busy or durable.busy(ROOT), "levels": (_levels(durable.clock()) if _ever_raised(runs) else []) + _by_restart(),
-            "temp_files": sorted(path for folder in folders for path in _temp_files(folder))}
+    return dict(
+        at_work(), pending=pending, down=down, runs=runs[-MAX_RUNS:], busy=busy or durable.busy(ROOT),
+        levels=(_levels(durable.clock()) if _ever_raised(runs) else []) + _by_restart(),
+        temp_files=sorted(path for folder in folders for path in _temp_files(folder)))
+
+
+def at_work():
+    """{lock, unproven} of collect: which runs may be at work on this node."""
+    from ansible_collections.kubemend.remediation.plugins.module_utils import durable, proof
+    names = ("run_id", "step", "component", "path", "running")
+    return {"lock": _lock(durable.ChangeError), "unproven": [dict((name, one.get(name)) for name in names) for one in proof.unproven(ROOT)]}
 
 
 def _pending(item):

@@ -162,11 +162,11 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
 def cordon_left(cluster: Cluster) -> Iterator[Outcome]:
     """KM903: a node is cordoned by a run of ours that is no longer at work. Nothing without one: what hosts say of it is left_behind's."""
-    working = {run for host in cluster.hosts for run in host.working}
-    unasked = tuple(Missing(host.host, "host", host.status) for host in cluster.hosts if host.status == "not_asked")
+    # A run that works holds most masters: the one that asked the API speaks for those that this run does not ask.
+    unasked = tuple(Missing(host.host, "host", host.status) for host in cluster.hosts if host.status == "not_asked" and cluster.answer("work") is None)
     for node in (cluster.answer("nodes") or {}).get("items") or ():
         cordon = node.get("cordon") or {}
-        if not cordon or cordon.get("held") or cordon.get("run") in working:
+        if not cordon or cordon.get("held"):
             continue
         name, run = str(node.get("name")), one_line(cordon.get("run"), 40)
         proof = Proof("api", cluster.api_host or "", object=f"Node {name}", text=f"annotation kubemend.io/cordon: run {run}, "
@@ -174,6 +174,10 @@ def cordon_left(cluster: Cluster) -> Iterator[Outcome]:
         ready = node.get("ready") == "True"
         if unasked:  # its run may be at work from there
             yield Outcome((), unasked)
+            continue
+        if cordon.get("run") in cluster.working:
+            yield Outcome((), (Missing(cluster.api_host or "cluster API", "journal", "busy"),),
+                          note=f"{name} is cordoned by run {run}, which works or holds the lock (kubemend_take_lock takes it, if you know that it is gone)")
             continue
         yield Outcome((Hit(f"{name} is still cordoned by run {run}", (proof,),
                            "let the next repairing run take the cordon away" if ready else

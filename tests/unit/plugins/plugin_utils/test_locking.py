@@ -147,3 +147,14 @@ def test_a_node_that_is_only_changed_is_no_part_of_the_majority() -> None:
     assert locking.decide([_mine("m1"), Held("w1", "a", "ok", False, OTHER, "held", member=False)], RUN) == (True, "")
     assert locking.decide([_mine("m1"), Held("w1", "a", "ok", False, None, "at work", working=OTHER, member=False)], RUN)[0] is False
     assert locking.said("w1", "a", "ok", "", {}, RUN, False).member is False and locking.said("w1", "a", "unreachable", "", {}, RUN, False).member is False
+
+
+@pytest.mark.parametrize("name", ["journal", "work"])
+@pytest.mark.parametrize("owner, take, held", [
+    ({"boot_id": "other", "pid": 1}, None, True), ({"boot_id": "other", "pid": 1}, RUN, False), ({"boot_id": "other", "pid": 1}, "another", True),
+    (None, None, False)])
+def test_evidence_whose_lock_nobody_holds_any_more(name: str, owner: "dict[str, Any] | None", take: "str | None", held: bool) -> None:
+    me = locking.controller(os.getpid())
+    lock = {"run_id": RUN, "held": True, "controller": owner or {**me, "pid": 2 ** 22 + 1, "started": 1}}
+    document = {"collectors": {name: {"status": "ok", "data": {"lock": lock}}, "kubelet": {"status": "error", "data": None}}}
+    assert locking.without_gone(document, me, take)["collectors"][name]["data"]["lock"]["held"] is held
