@@ -25,6 +25,7 @@ START, RESET, UNLEND = "start_former", "reset_state", "unlend"
 COMPONENT = "kubelet"
 NEVER = "\0"  # a word that no command line has
 STOPPING = 60  # seconds until its process has ended
+SETTLED = 10  # seconds after its start: a kubelet that its state ends has answered healthz for a moment before
 WRITTEN = 20  # seconds until a healthy kubelet has written its state, which it does before it is healthy
 PAUSE = 0.3
 STATE_KEPT = "the state of a kubelet's managers is never put back, because pods ran since it was written"
@@ -59,7 +60,7 @@ def _claimed(step, wanted, host):
 
 def _demand(host, wanted):
     """The kubelet as it is, or guard.Refused: what must hold at the last moment, whatever the plan believed."""
-    found, told = kubelet_restart.look(host), wanted.get("guard") or {}
+    found, told = _settled(host), wanted.get("guard") or {}
     unit, allow = found.evidence["unit"] or {}, told.get("allow") or []
     if unit.get("name") != kubelet_restart.UNIT:
         raise guard.Refused("the kubelet of %s is not that of %s: reset its state where it is started" % (host, kubelet_restart.UNIT))
@@ -90,6 +91,15 @@ def _demand(host, wanted):
             waiting = [one for one in waiting if one != pending.RELOAD]
         if waiting:
             raise guard.Refused(pending.sentence(host, "the kubelet", waiting))
+    return found
+
+
+def _settled(host):
+    """The kubelet; one that answers and has just been started is looked at again."""
+    found, end = kubelet_restart.look(host), time.monotonic() + SETTLED
+    while found.healthy and time.time() - (found.evidence["process"].get("started_at") or 0) < SETTLED and time.monotonic() < end:
+        time.sleep(PAUSE)
+        found = kubelet_restart.look(host)
     return found
 
 

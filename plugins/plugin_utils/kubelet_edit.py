@@ -24,30 +24,32 @@ FLAGS = {"cpuManagerPolicy": "cpu-manager-policy", "reservedSystemCPUs": "reserv
 
 @dataclass(frozen=True)
 class Edited:
-    """changes: for the node, a file each; kubelet: the evidence as it would be then; diff: for people."""
+    """changes: for the node, a file each; kubelet: the evidence as it would be then; diff and told: for people."""
 
     changes: tuple[dict[str, Any], ...]
     kubelet: Mapping[str, Any]
     diff: str
+    told: str
 
 
 def edited(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> Edited:
     """What makes the kubelet's next start read these settings. wanted: of FLAGS, to their values. EditRefused with the place and the way out."""
-    config, by_path = kubelet_config.read(kubelet), {}
+    config, by_path, told = kubelet_config.read(kubelet), {}, []
     for key, value in wanted.items():
         setting = config.setting(key, FLAGS[key])
         if setting is not None and setting.value == value:
             continue
         path = _place(kubelet, config, key)
+        told.append(f"{key}: {value} (was {setting.value if setting else 'not set'})")
         by_path.setdefault(path, {})[key] = value
     changes, diff, after = [], "", kubelet
     for path, values in by_path.items():
-        change, text, told = _in_file(_record(kubelet, path), values)
+        change, text, lines = _in_file(_record(kubelet, path), values)
         changes.append(change)
-        diff += told
+        diff += lines
         after = _with(after, path, text)
     _prove(after, wanted)
-    return Edited(tuple(changes), after, diff)
+    return Edited(tuple(changes), after, diff, ", ".join(told))
 
 
 def _place(kubelet: Mapping[str, Any], config: KubeletConfig, key: str) -> str:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, cpuset, flags, kubelet_config, manager_state
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, cpuset, flags, kubelet_config, kubelet_dropin, manager_state
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import KubeletConfig, Setting
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.manager_state import NONE, CpuState
 
@@ -59,7 +59,7 @@ class Node:
     """One node's evidence of pinning, read. policy and memory_policy: None where what could not be read may say otherwise.
 
     state and file: None where there is no cpu_manager_state, or it could not be read (then trouble says why). last_words: the line with which a kubelet
-    that does not run gave its managers up, where the deep tier was asked for.
+    that does not run gave its managers up, where the deep tier was asked for. lent: what a reset that did not come to its end added to its arguments.
     """
 
     config: KubeletConfig
@@ -72,6 +72,7 @@ class Node:
     release: tuple[int, int] | None = None
     trouble: str = ""
     last_words: str = ""
+    lent: tuple[str, ...] = ()
 
     @property
     def options(self) -> dict[str, str]:
@@ -159,7 +160,7 @@ def read(document: Mapping[str, Any]) -> Node | None:
     state = read_state(file) if file and not trouble else None
     return Node(config, policy, setting, state, file, seen, bool(kubelet.get("process")),
                 flags.parse_version(str(seen.get("kubelet_version") or "").rpartition(" ")[2]), trouble,
-                "" if kubelet.get("process") else _last_words(document))
+                "" if kubelet.get("process") else _last_words(document), kubelet_dropin.lent(kubelet))
 
 
 def unread(file: Mapping[str, Any]) -> str:

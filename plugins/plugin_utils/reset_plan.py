@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain_plan, pending
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain_plan, manager_reset, pending
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     cluster,
     control_plane,
@@ -66,7 +66,7 @@ def reset(scene: Scene) -> Sequence[Step]:
     except edit_source.EditRefused as refused:
         return [_step(scene, RESET, refused.path, str(refused))]
     after = pinning.read(with_data(scene.document, "kubelet", made.kubelet)) or node
-    healthy = (control_plane.data(scene.document, "kubelet").get("healthz") or {}).get("status") == 200
+    healthy = _stands(scene.document) or _comes_back(scene.document, node)
     words, why_not = ((), "") if healthy else lend(node)
     start, unfit = _start(scene, words) if words else (None, "")
     why_not = _api_down(scene) or why_not or unfit
@@ -78,6 +78,20 @@ def reset(scene: Scene) -> Sequence[Step]:
     steps += [_reset(scene, after, drains, made)]
     steps += [_uncordon(scene)] if drains else []
     return [_with(step, blocked) for step in steps]
+
+
+def _stands(document: Mapping[str, Any]) -> bool:
+    """Whether the kubelet is healthy, and not only for the moment in which one that its state ends answers."""
+    kubelet, clock = control_plane.data(document, "kubelet"), control_plane.data(document, "system").get("clock")
+    started = (kubelet.get("process") or {}).get("started_at")
+    young = bool(started and clock) and float(clock) - float(started) < manager_reset.SETTLED
+    return (kubelet.get("healthz") or {}).get("status") == 200 and not young
+
+
+def _comes_back(document: Mapping[str, Any], node: Node) -> bool:
+    """Whether an interrupted reset (KM902), which is ended first, left it down without a state: nothing keeps it from starting then."""
+    left = control_plane.data(document, "journal").get("unproven") or ()
+    return node.file is None and any(one.get("component") == manager_reset.COMPONENT and not one.get("running") for one in left)
 
 
 def lend(node: Node) -> tuple[tuple[str, ...], str]:
@@ -131,6 +145,17 @@ def _blocked(scene: Scene, node: Node, healthy: bool) -> str | None:
                "files out of their folder, start it, uncordon the node"
     if "masked" in ((kubelet.get("unit") or {}).get("unit_file_state"), (kubelet.get("unit") or {}).get("load_state")):
         return f"the kubelet of {host} is masked, which somebody did on purpose: unmask it first, or leave the node alone"
+    unfit = _unfit(host, node)
+    if unfit:
+        return unfit
+    silent = _api_down(scene)
+    if silent and (healthy or "api_down" not in scene.consent.allow):
+        return silent + ("" if healthy else f"; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet down is reset all the same")
+    return _lonely(scene) or _loaded(scene) if healthy else None
+
+
+def _unfit(host: str, node: Node) -> str | None:
+    """Why no kubelet starts with what this one is told, or serves any pod."""
     if node.policy is None or node.config.problem:
         return f"what the kubelet of {host} is told cannot be read ({node.config.problem}), so that it may not start again"
     kept = node.reservation()
@@ -139,12 +164,9 @@ def _blocked(scene: Scene, node: Node, healthy: bool) -> str | None:
     if kept.cpus and node.online is not None and not kept.cpus <= node.online:
         lacking = cpuset.text(kept.cpus - node.online)
         return f"CPUs {lacking} are reserved on {host}, which does not have them online: the kubelet would not start; reserve others first"
-    if node.misfits():
-        return f"{node.misfits()}: the kubelet of {host} would not start; take them out of its configuration first"
-    silent = _api_down(scene)
-    if silent and (healthy or "api_down" not in scene.consent.allow):
-        return silent + ("" if healthy else f"; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet down is reset all the same")
-    return _lonely(scene) or _loaded(scene) if healthy else None
+    if kept.number is not None and node.online is not None and kept.number >= len(node.online):
+        return f"{kept.number} CPUs are reserved on {host}, which has {len(node.online)}: no pod would get any; reserve fewer"
+    return f"{node.misfits()}: the kubelet of {host} would not start; take them out of its configuration first" if node.misfits() else None
 
 
 def _loaded(scene: Scene) -> str | None:
@@ -182,7 +204,8 @@ def _undrained(scene: Scene, node: Node, why: str) -> str | None:
 
 def harmed(node: Node) -> str:
     """What a reset does to the pods that run on."""
-    names = sorted({str(one.get("pod") or one.get("pod_uid")) for one in node.containers()})
+    named = {one.get("pod_uid"): one.get("pod") for one in node.containers() if one.get("pod")}  # a pod's sandbox has no name
+    names = sorted({str(named.get(one.get("pod_uid")) or one.get("pod_uid")) for one in node.containers()})
     if not names and node.seen.get("containers") is None:
         return "the pods that run on it get other CPUs while they run"
     shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
@@ -226,7 +249,8 @@ def _reset(scene: Scene, node: Node, drained: bool, made: kubelet_edit.Edited) -
         policies[paths[-1]] = pinning.memory_policy(node)[0]
     files = [{"path": path} for path in (kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT)]
     diff = "".join(f"--- {path}\n+++ kept in the journal\n" for path in paths) + f"the kubelet is stopped before, and started with the policy {node.policy}\n"
-    return _step(scene, RESET, " and ".join(paths), diff=made.diff + diff, note=LEFT if drained else f"nothing is drained: {harmed(node)}",
+    note = LEFT if drained else f"nothing is drained: {harmed(node)}"
+    return _step(scene, RESET, " and ".join(paths), diff=made.diff + diff, note="; ".join(filter(None, [made.told, note])),
                  change={"kind": "reset", "path": paths[0] if paths else "", "states": paths, "files": files, "edits": list(made.changes), "reload": True},
                  expect={"component": "kubelet", "policies": policies, "down": not drained})
 

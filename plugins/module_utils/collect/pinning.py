@@ -25,8 +25,8 @@ def collect(context):
     socket, NUMA node]]}, lists as the kernel writes them. pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod, name,
     container_id, pid, static, cpus, allowed}]: the set of its cgroup, and the one of its first process, None where it cannot be read;
     pod (namespace/name) and name are None where no link of the kubelet's tells it. frozen: [{pod_uid, container_id, path, state, tasks:
-    [[pid, name, state]]}] of cgroups that are not thawed. Topology, containers, frozen and the versions are None where the CPU manager's
-    state is not of the policy static: nobody is pinned there.
+    [[pid, name, state]]}] of cgroups that are not thawed. Topology, containers, frozen and the versions are None where neither the CPU
+    manager's state nor the kubelet's configuration has the policy static: nobody is pinned there.
     """
     kubelet = context.data.get("kubelet") or {}
     root = procfs.flag(kubelet.get("argv") or [], "root-dir") or ROOT_DIR
@@ -34,8 +34,8 @@ def collect(context):
     found = {"root_dir": root, "cpu_state": _state(root + "/cpu_manager_state"), "memory_state": _state(root + "/memory_manager_state"),
              "cpus": dict((name, _line("%s/%s" % (CPUS, name))) for name in ("online", "possible", "isolated")),
              "pods": _pods(root, context), "containers": None, "frozen": None, "runc": None, "kubelet_version": None}
-    pinned = "static" in ((found["cpu_state"] or {}).get("text") or "")
-    found["cpus"]["topology"] = topology() if pinned or "static" in _told(kubelet) else None
+    pinned = "static" in ((found["cpu_state"] or {}).get("text") or "") + _told(kubelet)
+    found["cpus"]["topology"] = topology() if pinned else None
     if pinned:
         containers = _containers(context)
         found["frozen"] = _frozen(containers)

@@ -156,7 +156,7 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
                         f"kubemend.remediation.revert -e kubemend_run_id={one.get('run_id')}", host.host, host.node))
     # What is under way may still end badly: nobody knows yet.
     under_way = (Missing(host.host, "journal", "busy"),) if busy or working else ()
-    note = f"step {working[0].get('step')} of run {working[0].get('run_id')} is at work there" if working else ""
+    note = f"step {working[0].get('step')} of run {working[0].get('run_id')} is at work on {host.host}" if working else ""
     yield Outcome(tuple(hits[:1]), under_way, host.statuses.get("journal") == "ok", host=host.host, note=note)
 
 

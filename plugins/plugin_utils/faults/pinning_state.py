@@ -17,6 +17,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning impor
 
 RESET = ("drain {node}, stop its kubelet, move {files} out of its folder (do not delete it), start the kubelet, wait until the node is Ready, "
          "uncordon it")
+UNDRAINED = ("no kubelet starts over it, so that {node} cannot be drained: its pods get other CPUs while they run when {files} is moved out of its "
+             "folder (do not delete it) and the kubelet started; the plan names them, and does it with kubemend_allow: [reset_without_drain]")
 STARTS_NOT = "its kubelet does not start"
 WILL_NOT = "its kubelet runs, and will not start again"
 PerNode = Callable[[Host, Node], Iterator[Hit]]
@@ -57,6 +59,8 @@ def path(node: Node) -> str:
 
 def consequence(node: Node) -> str:
     """What it means for the kubelet that is, or is not, there."""
+    if node.running and node.lent:
+        return f"its kubelet runs by what a reset lent it ({' '.join(node.lent)}), until the next reset of its state or a reboot"
     return WILL_NOT if node.running else STARTS_NOT
 
 
@@ -107,6 +111,11 @@ def _hit(host: Host, node: Node, summary: str, proofs: Iterable[Proof], remedy: 
     return Hit(summary, (*proofs, *said), remedy.format(node=host.node or host.host, files=files), host=host.host, node=host.node, severity=severity)
 
 
+def _over_it(node: Node) -> str:
+    """The way out where no kubelet starts over the state."""
+    return RESET if node.running else UNDRAINED
+
+
 def _file(host: Host, node: Node, text: str) -> Proof:
     return Proof("file", host.host, path=path(node), text=text)
 
@@ -115,7 +124,7 @@ def _said(node: Node) -> str:
     state = node.state
     if state is None:
         return ""
-    held = f", {len(state.entries)} containers have {cpuset.text(state.assigned) or 'none'}" if state.entries else ""
+    held = f", {len(state.entries)} container{'s have' if len(state.entries) > 1 else ' has'} {cpuset.text(state.assigned) or 'none'}" if state.entries else ""
     return f'policyName {state.policy}, defaultCpuSet "{cpuset.text(state.default)}"{held}, checksum {state.checksum}'
 
 
@@ -138,7 +147,7 @@ def corrupt(host: Host, node: Node) -> Iterator[Hit]:
         raise Unjudged(_newer(node, state))
     if state and not state.problem and state.checksum == manager_state.WRONG:
         yield _hit(host, node, f"cpu_manager_state of {host.node or host.host} does not have the checksum that it names: {consequence(node)}",
-                   [_file(host, node, _said(node))])
+                   [_file(host, node, _said(node))], _over_it(node))
 
 
 def unreadable(host: Host, node: Node) -> Iterator[Hit]:
@@ -147,7 +156,7 @@ def unreadable(host: Host, node: Node) -> Iterator[Hit]:
     if state and state.problem:
         size = (node.file or {}).get("size")
         yield _hit(host, node, f"cpu_manager_state of {host.node or host.host} cannot be read by a kubelet, {state.problem}: {consequence(node)}",
-                   [_file(host, node, f"{size} bytes; {state.problem}")])
+                   [_file(host, node, f"{size} bytes; {state.problem}")], _over_it(node))
 
 
 def reserved(host: Host, node: Node) -> Iterator[Hit]:
@@ -256,7 +265,7 @@ def memory(host: Host, node: Node) -> Iterator[Hit]:
     name = host.node or host.host
     if problem:
         yield _hit(host, node, f"memory_manager_state of {name} cannot be read by a kubelet, {problem}: {consequence(node)}",
-                   [Proof("file", host.host, path=file.get("path"), text=f"{file.get('size')} bytes; {problem}")])
+                   [Proof("file", host.host, path=file.get("path"), text=f"{file.get('size')} bytes; {problem}")], _over_it(node))
         return
     wanted, setting = pinning.memory_policy(node)
     if wanted is None:

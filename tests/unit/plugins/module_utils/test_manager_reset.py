@@ -6,6 +6,7 @@
 import base64
 import json
 import os
+import time
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,7 +33,7 @@ class Node:
         self.state, self.memory = path / "cpu_manager_state", path / "memory_manager_state"
         self.state.write_text(json.dumps({"policyName": state}))
         self.memory.write_text(json.dumps({"policyName": "None"}))
-        self.pid, self.argv, self.commands, self.broken, self.hung = 0, [], [], False, False
+        self.pid, self.argv, self.commands, self.broken, self.hung, self.ends = 0, [], [], False, False, 0.0
         self.unit: dict[str, Any] = {"name": "kubelet.service", "environment_files": [], "need_daemon_reload": False}
         ticks = proof.ticks
         monkeypatch.setattr(proof, "ticks", lambda pid: ticks(pid) if pid < FIRST else pid * 10 if pid == self.pid else None)
@@ -46,7 +47,10 @@ class Node:
         monkeypatch.setattr(devices, "running", set)
 
     def _look(self) -> Any:
-        evidence = {"unit": self.unit, "process": {"pid": self.pid, "started_at": 1000.0} if self.pid else None, "config": None, "config_dropins": [],
+        if self.ends and time.time() > self.ends:
+            self.pid, self.ends = 0, 0.0
+        process = {"pid": self.pid, "started_at": time.time() if self.ends else 1000.0} if self.pid else None
+        evidence = {"unit": self.unit, "process": process, "config": None, "config_dropins": [],
                     "healthz": {"status": 200 if self.pid else None, "error": "refused"}}
         return SimpleNamespace(evidence=evidence, pid=self.pid or None, ticks=self.pid * 10 or None, argv=list(self.argv), healthy=bool(self.pid),
                                identity=(self.pid, self.pid * 10) if self.pid else None)
@@ -357,3 +361,9 @@ def test_systemctl_that_hangs(node: Node, monkeypatch: pytest.MonkeyPatch) -> No
     assert node.do(node.lend())[0] == "failed"
     state, why = node.do(node.reset())
     assert state == "failed" and "did not end within 60 s" in why and node.policies() == ["none", "None"]
+
+
+def test_one_that_is_about_to_end_is_not_taken_for_healthy(node: Node) -> None:
+    """Over its state it answers healthz, and then ends."""
+    node.pid, node.ends = FIRST, time.time() + 0.3
+    assert node.do(node.lend()) == ("proven", "") and WORD in node.argv

@@ -9,7 +9,7 @@ import copy
 import json
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, kubelet_dropin
 
 CLOCK = 1_800_000_000.0  # of the evidence in conftest.py
 POD, OTHER = "777870b5-c64f-42f5-9296-688b9dc212ba", "fb15e10a-b6a5-4aaa-8fcd-76c1aa64e6fd"
@@ -122,6 +122,23 @@ def test_a_kubelet_that_runs_still_and_one_that_does_not():
     node.kubelet["process"] = None
     assert "does not start" in node.findings()[0].summary
     assert [proof.line for proof in node.findings()[0].evidence] == [1, None]
+
+
+def test_one_that_runs_on_loan_is_told_so():
+    node = Node(NONE_STATE)
+    node.kubelet["unit"] = {"environment_files": [{"path": kubelet_dropin.ENVIRONMENT, "text": "# adds: --cpu-manager-policy=none\n"}]}
+    assert "runs by what a reset lent it (--cpu-manager-policy=none), until the next reset" in node.findings()[0].summary
+    node.kubelet["process"] = None
+    assert "does not start" in node.findings()[0].summary
+
+
+@pytest.mark.parametrize(("text", "running", "said"), [("", False, "cannot be drained"), ("", True, "drain w1, stop its kubelet"),
+                                                       (state(default="0", checksum=5), False, "reset_without_drain")])
+def test_the_way_out_of_a_state_over_which_no_kubelet_starts(text, running, said):
+    node = Node(text)
+    if not running:
+        node.kubelet["process"] = None
+    assert said in node.findings()[0].remedy
 
 
 @pytest.mark.parametrize(("text", "wanted", "present"), [

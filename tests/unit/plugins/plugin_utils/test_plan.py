@@ -255,8 +255,8 @@ def test_our_cordon_that_was_left_behind_goes_last_of_what_lies_in_the_api(world
 def km903(world):
     """(hosts found, verdicts, whether it was not judged)."""
     result = judge.examine([*world.documents.values(), world.api])[0]
-    return ([item.host for item in result.findings if item.code == "KM903"], {item.verdict for item in result.verdicts if item.code == "KM903"} - {"not_applicable"},
-            "KM903" in {item.code for item in result.not_judged})
+    verdicts = {item.verdict for item in result.verdicts if item.code == "KM903"} - {"not_applicable"}
+    return ([item.host for item in result.findings if item.code == "KM903"], verdicts, "KM903" in {item.code for item in result.not_judged})
 
 
 WORK = {"lock": None, "unproven": []}

@@ -208,6 +208,7 @@ def test_a_fault_and_a_wish_are_one_reset_and_the_wish_is_in_it(node):
 
 @pytest.mark.parametrize(("config", "settings", "why"), [
     ("{}\n", {"cpuManagerPolicy": "static"}, "no CPU reserved"), ("{}\n", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "9"}, "CPUs 9 are reserved"),
+    ("{}\n", {"reservedSystemCPUs": "0-3"}, "4 CPUs are reserved on w1, which has 4: no pod would get any"),
     (STATIC + "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n", {"cpuManagerPolicy": "none"}, "the policy none takes no cpuManagerPolicyOptions"),
 ])
 def test_a_wish_that_no_kubelet_could_start_with_is_refused_before_the_drain(node, config, settings, why):
@@ -292,3 +293,34 @@ def test_an_interrupted_reset_may_be_ended_although_the_kubelet_is_down(node):
         result, found = judge.examine([*world.documents.values(), world.api])
         steps = plan.plan(result.findings, found, world.documents.__getitem__, plan.Consent(2), remedies.REMEDIES, judge.KEY_DIGITS)
         assert [step.allowed for step in steps if step.remedy == "recover"] == [allowed]
+
+
+@pytest.mark.parametrize(("age", "remedies_"), [(3, ALL), (60, ALL[1:])])
+def test_a_kubelet_that_its_state_ends_answers_for_a_moment(node, age, remedies_):
+    world = node(NONE, healthy=True)
+    world.data("w1", "kubelet")["process"] = {"pid": 7, "started_at": 1000.0}
+    world.data("w1", "system")["clock"] = 1000.0 + age
+    assert [step.remedy for step in planned(world)] == remedies_
+
+
+def test_a_reset_that_was_interrupted_goes_on_once_its_kubelet_is_back(node):
+    """Its state is moved out already: nothing could be lent, and nothing has to be."""
+    world = node(None)
+    world.documents["w1"]["collectors"]["pinning"]["data"]["cpu_state"] = None
+    world.documents["w1"]["collectors"]["journal"] = {"status": "ok", "data": {"levels": [], "unproven": [
+        {"run_id": "20261121T090000Z-1a2b3c", "step": "03-w1-kubelet-reset-state", "component": "kubelet", "path": "", "running": False}]}}
+    steps = wished(world, {"reservedSystemCPUs": "1"})
+    assert [(step.remedy, step.allowed) for step in steps] == [(one, True) for one in ALL[1:]] and not steps[1].expect["down"]
+
+
+def test_the_plan_says_what_is_asked_for(node):
+    steps = wished(node(NONE, "{}\n", healthy=True), {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
+    assert steps[1].note.startswith("cpuManagerPolicy: static (was not set), reservedSystemCPUs: 0 (was not set); ")
+
+
+def test_a_pod_that_gets_other_cpus_is_named_once(node):
+    world = node("")
+    found = {"pod_uid": POD, "container_id": "d" * 64, "pid": 8, "static": False, "cpus": "0-3", "allowed": "0-3"}
+    world.documents["w1"]["collectors"]["pinning"]["data"]["containers"] = [
+        {**found, "pod": None, "name": None}, {**found, "pod": "shop/db-0", "name": "app"}]
+    assert planned(world)[0].blocked_by.count("shop/db-0") == 1 and POD not in planned(world)[0].blocked_by

@@ -37,8 +37,10 @@ def test_a_node_that_pins_nobody_is_not_walked(tmp_path):
 
 
 @pytest.mark.parametrize("told", [{"argv": ["--cpu-manager-policy=static"]}, {"config": "cpuManagerPolicy: static"}])
-def test_a_kubelet_that_is_told_to_pin_needs_the_topology(tmp_path, told):
-    rows = collect(tmp_path, **told)["cpus"]["topology"]
+def test_a_kubelet_that_is_told_to_pin_needs_the_topology_and_whose_cpus_would_change(tmp_path, told):
+    found = collect(tmp_path, **told)
+    rows = found["cpus"]["topology"]
+    assert isinstance(found["containers"], list)
     assert len(rows) == os.cpu_count() and all(len(row) == 4 for row in rows)
 
 
