@@ -123,14 +123,15 @@ def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
 
 START = "start_former"
 PROBE, CLEAN_UP, UNCORDON, PATCH = "probe", "clean_up", "uncordon", "patch"
-_RANK = {"recover": 0, "restore_levels": 0, "move_out": 1, "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9, UNCORDON: 9,
+_RANK = {"recover": 0, "restore_levels": 1, "move_out": 1, "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9, UNCORDON: 9,
          "patch_workload": 9, CLEAN_UP: 10, PROBE: 11}
 
 
 def _order(group: Sequence[Step]) -> tuple[str, int, str, int, str]:
     step = group[0]
     rank = _RANK.get(step.remedy, 5)
-    return step.cluster or "", max(rank, 8), step.host, rank, step.component or ""
+    # What was interrupted is ended before anything is begun: another host's step may rest on it.
+    return step.cluster or "", max(rank, 8) if rank else 0, step.host, rank, step.component or ""
 
 
 def _consented(step: Step, consent: Consent) -> Step:

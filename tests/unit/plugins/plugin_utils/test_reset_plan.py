@@ -180,8 +180,8 @@ def wished(world, settings, *allow):
     documents = world.documents
     result, found = judge.examine([*documents.values(), world.api])
     consent = plan.Consent(3, frozenset(allow), cpu_manager={"w1": settings})
-    return plan.plan([*result.findings, *reset_plan.wishes(found, ["w1"], judge.KEY_DIGITS)], found, documents.__getitem__, consent, reset_plan.REMEDIES,
-                     judge.KEY_DIGITS)
+    return plan.plan([*result.findings, *reset_plan.wishes(found, ["w1"], judge.KEY_DIGITS)], found, documents.__getitem__, consent,
+                     {**remedies.REMEDIES, **reset_plan.REMEDIES}, judge.KEY_DIGITS)
 
 
 def test_another_policy_for_a_node_that_is_well(node):
@@ -310,7 +310,7 @@ def test_a_reset_that_was_interrupted_goes_on_once_its_kubelet_is_back(node):
     world.documents["w1"]["collectors"]["journal"] = {"status": "ok", "data": {"levels": [], "unproven": [
         {"run_id": "20261121T090000Z-1a2b3c", "step": "03-w1-kubelet-reset-state", "component": "kubelet", "path": "", "running": False}]}}
     steps = wished(world, {"reservedSystemCPUs": "1"})
-    assert [(step.remedy, step.allowed) for step in steps] == [(one, True) for one in ALL[1:]] and not steps[1].expect["down"]
+    assert [(step.remedy, step.allowed) for step in steps] == [(one, True) for one in ["recover", *ALL[1:]]] and not steps[2].expect["down"]
 
 
 def test_the_plan_says_what_is_asked_for(node):
