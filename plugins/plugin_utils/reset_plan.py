@@ -243,15 +243,18 @@ def with_data(document: Mapping[str, Any], collector: str, data: Mapping[str, An
 
 def _reset(scene: Scene, node: Node, drained: bool, made: kubelet_edit.Edited) -> Step:
     """node: as its next start reads its configuration, edits included."""
-    paths = [str(one.get("path")) for one in (node.file, node.seen.get("memory_state")) if isinstance(one, Mapping)]
-    policies = {paths[0]: node.policy} if node.file else {}
-    if isinstance(node.seen.get("memory_state"), Mapping):
+    memory, folder = node.seen.get("memory_state"), node.seen.get("root_dir")
+    paths = [f"{folder}/cpu_manager_state"]
+    policies = {paths[0]: node.policy}
+    if memory or node.file is None:  # where an interrupted reset moved them out, the kubelet that is back has written others
+        paths.append(f"{folder}/memory_manager_state")
+    if memory:
         policies[paths[-1]] = pinning.memory_policy(node)[0]
     files = [{"path": path} for path in (kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT)]
     diff = "".join(f"--- {path}\n+++ kept in the journal\n" for path in paths) + f"the kubelet is stopped before, and started with the policy {node.policy}\n"
     note = LEFT if drained else f"nothing is drained: {harmed(node)}"
     return _step(scene, RESET, " and ".join(paths), diff=made.diff + diff, note="; ".join(filter(None, [made.told, note])),
-                 change={"kind": "reset", "path": paths[0] if paths else "", "states": paths, "files": files, "edits": list(made.changes), "reload": True},
+                 change={"kind": "reset", "path": paths[0], "states": paths, "files": files, "edits": list(made.changes), "reload": True},
                  expect={"component": "kubelet", "policies": policies, "down": not drained})
 
 

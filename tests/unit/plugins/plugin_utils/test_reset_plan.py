@@ -311,6 +311,9 @@ def test_a_reset_that_was_interrupted_goes_on_once_its_kubelet_is_back(node):
         {"run_id": "20261121T090000Z-1a2b3c", "step": "03-w1-kubelet-reset-state", "component": "kubelet", "path": "", "running": False}]}}
     steps = wished(world, {"reservedSystemCPUs": "1"})
     assert [(step.remedy, step.allowed) for step in steps] == [(one, True) for one in ["recover", *ALL[1:]]] and not steps[2].expect["down"]
+    # By then its kubelet has written a state again.
+    assert steps[2].change["states"] == [f"{FOLDER}/cpu_manager_state", f"{FOLDER}/memory_manager_state"]
+    assert steps[2].expect["policies"] == {f"{FOLDER}/cpu_manager_state": "static"}
 
 
 def test_the_plan_says_what_is_asked_for(node):
