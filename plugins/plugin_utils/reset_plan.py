@@ -38,6 +38,7 @@ UNIT = "kubelet.service"
 WITHOUT = "reset_without_drain"
 LEFT = "pods that a drain leaves (static ones, and those of DaemonSets) run on, and are given their CPUs anew"
 FORCE = "force_reset"
+FITS = "nothing in its state tells why it does not start"
 STRICT = "--cpu-manager-policy-options=strict-cpu-reservation="
 
 
@@ -66,7 +67,7 @@ def reset(scene: Scene) -> Sequence[Step]:
     except edit_source.EditRefused as refused:
         return [_step(scene, RESET, refused.path, str(refused))]
     after = pinning.read(with_data(scene.document, "kubelet", made.kubelet)) or node
-    healthy = _stands(scene.document) or _comes_back(scene.document, node)
+    healthy = _stands(scene.document, node) or _comes_back(scene.document, node)
     words, why_not = ((), "") if healthy else lend(node)
     start, unfit = _start(scene, words) if words else (None, "")
     why_not = _api_down(scene) or why_not or unfit
@@ -80,12 +81,14 @@ def reset(scene: Scene) -> Sequence[Step]:
     return [_with(step, blocked) for step in steps]
 
 
-def _stands(document: Mapping[str, Any]) -> bool:
+def _stands(document: Mapping[str, Any], node: Node) -> bool:
     """Whether the kubelet is healthy, and not only for the moment in which one that its state ends answers."""
     kubelet, clock = control_plane.data(document, "kubelet"), control_plane.data(document, "system").get("clock")
     started = (kubelet.get("process") or {}).get("started_at")
     young = bool(started and clock) and float(clock) - float(started) < manager_reset.SETTLED
-    return (kubelet.get("healthz") or {}).get("status") == 200 and not young
+    words, why_not = lend(node)
+    ends = bool(words) or why_not != FITS
+    return (kubelet.get("healthz") or {}).get("status") == 200 and not (young and ends)
 
 
 def _comes_back(document: Mapping[str, Any], node: Node) -> bool:
@@ -114,7 +117,7 @@ def lend(node: Node) -> tuple[tuple[str, ...], str]:
         if problem or pinning.unread(file):
             return (), f"its memory manager's state cannot be read by any kubelet ({problem or pinning.unread(file)})"
         words += [f"--memory-manager-policy={policy}"] if policy != pinning.memory_policy(node)[0] else []
-    return tuple(words), "" if words else "nothing in its state tells why it does not start"
+    return tuple(words), "" if words else FITS
 
 
 def _lent_cpus(node: Node, state: manager_state.CpuState) -> tuple[list[str], str]:

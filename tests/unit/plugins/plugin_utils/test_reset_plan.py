@@ -295,12 +295,13 @@ def test_an_interrupted_reset_may_be_ended_although_the_kubelet_is_down(node):
         assert [step.allowed for step in steps if step.remedy == "recover"] == [allowed]
 
 
-@pytest.mark.parametrize(("age", "remedies_"), [(3, ALL), (60, ALL[1:])])
-def test_a_kubelet_that_its_state_ends_answers_for_a_moment(node, age, remedies_):
-    world = node(NONE, healthy=True)
+@pytest.mark.parametrize(("age", "config", "remedies_"), [(3, STATIC, ALL), (60, STATIC, ALL[1:]), (3, "{}\n", ALL[1:])])
+def test_a_kubelet_that_its_state_ends_answers_for_a_moment(node, age, config, remedies_):
+    """One that was just started over a state that fits it is as well as any other."""
+    world = node(NONE, config, healthy=True)
     world.data("w1", "kubelet")["process"] = {"pid": 7, "started_at": 1000.0}
     world.data("w1", "system")["clock"] = 1000.0 + age
-    assert [step.remedy for step in planned(world)] == remedies_
+    assert [step.remedy for step in wished(world, {"reservedSystemCPUs": "1"})] == remedies_
 
 
 def test_a_reset_that_was_interrupted_goes_on_once_its_kubelet_is_back(node):
