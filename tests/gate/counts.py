@@ -61,7 +61,7 @@ def from_junit(path: pathlib.Path, returncode: int) -> Counts:
         wrong = [found for found in (case.find("failure"), case.find("error")) if found is not None]
         if wrong:
             # whoever reads only the last lines of a long log must learn the reason there
-            counts.failed.append("{0}: {1}".format(name, _reason(wrong[0].get("message") or "")))
+            counts.failed.append("{0}: {1}".format(name, _reason(wrong[0])))
         elif skip is not None:
             counts.skipped.append("{0}: {1}".format(case.get("name", ""), skip.get("message", "")))
         else:
@@ -73,9 +73,11 @@ def from_junit(path: pathlib.Path, returncode: int) -> Counts:
     return counts
 
 
-def _reason(message: str) -> str:
-    """The first line; and below a message of the assertion's own, what Ansible failed with and what was compared."""
-    lines = [line.strip() for line in message.splitlines()] or [""]
+def _reason(wrong: xml.etree.ElementTree.Element) -> str:
+    """The first line of a failure; and below a message of the assertion's own, what Ansible failed with and what was compared."""
+    # pytest cuts the attribute after some lines; the text has them all, each behind an E
+    lines = [line.strip() for line in (wrong.get("message") or "").splitlines()] or [""]
+    lines += [line[1:].strip() for line in (wrong.text or "").splitlines() if line.startswith("E ")]
     told = [next((line[:300] for line in lines[1:] if line.startswith(mark)), "") for mark in ("fatal: ", "assert ")]
     return " ".join(filter(None, [lines[0], *told]))
 

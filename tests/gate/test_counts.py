@@ -52,7 +52,8 @@ def test_junit(tmp_path):
                            '<testcase classname="a" name="three"><skipped message="no podman"/></testcase>'
                            '<testcase classname="a" name="four"><error message="fixture"/></testcase>'
                            '<testcase classname="a" name="five"><failure message="AssertionError: &#10;PLAY'
-                           '&#10;fatal: [m1]: no&#10;assert 1 == 2&#10;  +1"/></testcase>')
+                           '&#10;[+9 more lines]">self = 1&#10;'
+                           'E       fatal: [m1]: no&#10;E       assert 1 == 2&#10;E         +1</failure></testcase>')
     found = counts.from_junit(path, 1)
     assert (found.passed, found.skipped) == (1, ["three: no podman"])
     assert found.failed == ["a::two: no", "a::four: fixture", "a::five: AssertionError: fatal: [m1]: no assert 1 == 2"]
