@@ -272,7 +272,7 @@ class _Executor:
         from ansible_collections.kubemend.remediation.plugins.module_utils import manager_reset
         if self.as_step.check:
             return _answer(SKIPPED, "check mode: nothing was changed")
-        state, reason, seen = manager_reset.do(self.as_step, self.step, self.host)
+        state, reason, seen = manager_reset.do(self.as_step, self.step, self.host, self.params)
         ends = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
         return _answer(ends.get(state, FAILED), reason, state != proof.NOT_DONE, seen)
 
@@ -329,18 +329,8 @@ class _Executor:
             return _answer(DONE if state else FAILED, reason)
         if record.get("error") or not record.get("component"):
             return _answer(FAILED, "its record cannot be read (%s)" % record.get("error"))
-        if record.get("remedy") == KUBELET:
-            from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_level
-            state, reason = kubelet_level.resumed(record, self.as_step, (self.step.get("guard") or {}).get("allow") or [])
-            if state:
-                self._end(record, state, reason)
-            return _answer(FAILED if state in (None, proof.FAILED) else DONE, reason, True)
-        if record.get("remedy") in MANAGERS:
-            from ansible_collections.kubemend.remediation.plugins.module_utils import manager_reset
-            state, reason = manager_reset.resumed(record, self.as_step)
-            if state:
-                self._end(record, state, reason)
-            return _answer(FAILED if state in (None, proof.FAILED) else DONE, reason, True)
+        if record.get("remedy") in (KUBELET,) + MANAGERS:
+            return self._kubelet_resumed(record)
         if record.get("remedy") == REVERT:
             self._end(record, proof.FAILED, "interrupted before %s was proven" % record["component"])
             return _answer(DONE, "a revert was interrupted; run it again to see what remains of it")
@@ -360,6 +350,18 @@ class _Executor:
         known = record["former"] or {}
         former = next((one for one in prove.instances(record["component"]) if one.identity == (known.get("pid"), known.get("ticks"))), None)
         return self._proved(record, {"entry": entry}, former, time.monotonic())
+
+    def _kubelet_resumed(self, record):
+        """A kubelet that was being restarted, or its state reset."""
+        if record["remedy"] == KUBELET:
+            from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_level
+            state, reason = kubelet_level.resumed(record, self.as_step, (self.step.get("guard") or {}).get("allow") or [])
+        else:
+            from ansible_collections.kubemend.remediation.plugins.module_utils import manager_reset
+            state, reason = manager_reset.resumed(record, self.as_step)
+        if state:
+            self._end(record, state, reason)
+        return _answer(FAILED if state in (None, proof.FAILED) else DONE, reason, True)
 
     def _undone(self, entry):
         run_ids = journal.run_ids(self.root)

@@ -23,7 +23,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.durable impor
 
 START, RESET, UNLEND = "start_former", "reset_state", "unlend"
 COMPONENT = "kubelet"
-NEVER = "\0"  # a word that no command line has
 STOPPING = 60  # seconds until its process has ended
 SETTLED = 10  # seconds after its start: a kubelet that its state ends has answered healthz for a moment before
 WRITTEN = 20  # seconds until a healthy kubelet has written its state, which it does before it is healthy
@@ -35,11 +34,11 @@ CONFIG_KEPT = ("a CPU manager's settings go back with a reset of their own (the 
 MAX_STATE = 16 * 1024 * 1024
 
 
-def do(step, wanted, host):
-    """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step."""
+def do(step, wanted, host, params):
+    """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step; params: the program's, for the way to the API."""
     begin = {START: _start, RESET: _reset, UNLEND: _take_back}[wanted["remedy"]]
     try:
-        record = _claimed(step, wanted, host)
+        record = _claimed(step, wanted, host, params)
     except (guard.Refused, ChangeError) as error:
         return proof.NOT_DONE, str(error), {}
     if record is None:
@@ -47,9 +46,9 @@ def do(step, wanted, host):
     return begin(step, wanted, record)
 
 
-def _claimed(step, wanted, host):
+def _claimed(step, wanted, host, params):
     """The record of a step that may be done now, None where it was begun before; guard.Refused or ChangeError."""
-    found = _demand(host, wanted)
+    found = _demand(host, wanted, params)
     paths = [one["path"] for one in wanted["change"]["files"]]
     record = {"component": COMPONENT, "host": host, "remedy": wanted["remedy"], "limit": kubelet_restart.SECONDS, "kind": "none", "paths": paths,
               "path": wanted["change"]["path"], "expect": wanted["expect"], "guard": wanted.get("guard"), "reload": wanted["change"]["reload"],
@@ -58,7 +57,7 @@ def _claimed(step, wanted, host):
     return record if proof.claim(step, record) is None else None
 
 
-def _demand(host, wanted):
+def _demand(host, wanted, params):
     """The kubelet as it is, or guard.Refused: what must hold at the last moment, whatever the plan believed."""
     found, told = _settled(host), wanted.get("guard") or {}
     unit, allow = found.evidence["unit"] or {}, told.get("allow") or []
@@ -78,7 +77,7 @@ def _demand(host, wanted):
     if "api_down" not in allow:
         guard.answering(told, everyone, host)
     if wanted["remedy"] == RESET and found.healthy and "single_control_plane" not in allow and guard.own_servers(everyone):
-        guard.another(told, everyone, guard.usable(wanted.get("params") or {}, everyone), host)
+        guard.another(told, everyone, guard.usable(params, everyone), host)
     if "kubelet_restart" not in allow:
         kubelet_restart.demand_no_devices(host)
     kubelet_restart.demand_start(found, host)
@@ -97,10 +96,16 @@ def _demand(host, wanted):
 def _settled(host):
     """The kubelet; one that answers and has just been started is looked at again."""
     found, end = kubelet_restart.look(host), time.monotonic() + SETTLED
-    while found.healthy and time.time() - (found.evidence["process"].get("started_at") or 0) < SETTLED and time.monotonic() < end:
+    while found.healthy and _young(found) and time.monotonic() < end:
         time.sleep(PAUSE)
         found = kubelet_restart.look(host)
     return found
+
+
+def _young(found):
+    """Whether its process was started a moment ago; one that answers and is not to be seen (hidden, another namespace) is not known to be."""
+    process = found.evidence["process"]
+    return process is not None and time.time() - (process.get("started_at") or 0) < SETTLED
 
 
 def _runs_so(found, wanted):
@@ -142,18 +147,18 @@ def _unstarted(step, record, reason):
 
 def _take_back(step, wanted, record):
     """What a reset lent, that nothing calls for any more: it goes, and the kubelet runs on as it is until its next start."""
-    trouble = _unlent(step, dict(record, expect={"words": [NEVER]}))
+    trouble = _unlent(step, record, restart=False)
     return _end(step, proof.FAILED if trouble else proof.PROVEN, trouble or "the kubelet's next start is without %s" % " ".join(wanted["expect"]["words"]))
 
 
-def _unlent(step, record):
-    """The drop-in gone, and systemd told: why not, or an empty text."""
+def _unlent(step, record, restart=True):
+    """The drop-in gone, and systemd told: why not, or an empty text. restart: a process that has its words is started anew, else it keeps them."""
     try:
         for path in record["paths"]:
             _aside(path, step)
         kubelet_level.tidy(record["paths"])
         kubelet_restart.load(record["reload"])
-        if _has(kubelet_restart.look(record["host"]), record):  # else evidence would take them for its own
+        if restart and _has(kubelet_restart.look(record["host"]), record):  # else evidence would take them for its own
             kubelet_restart.restart(False)
         return ""
     except (ChangeError, guard.Refused, command.CommandError) as error:
@@ -263,7 +268,7 @@ def _end(step, state, reason, seen=None):
 def resumed(record, step):
     """What was interrupted, ended: (how its proof ends, None while it has to wait; why). The kubelet is never left stopped."""
     try:
-        running = kubelet_restart.look(record["host"])
+        running = _settled(record["host"])
     except guard.Refused as error:
         return None, str(error)
     if record["remedy"] == START:
@@ -272,7 +277,7 @@ def resumed(record, step):
         trouble = _unlent(step, record)
         return (proof.FAILED, trouble) if trouble else (proof.ROLLED_BACK, "its drop-in is gone again")
     if record["remedy"] == UNLEND:
-        trouble = _unlent(step, record)
+        trouble = _unlent(step, record, restart=False)
         return (proof.FAILED, trouble) if trouble else (proof.PROVEN, "what was lent is gone")
     if running.healthy:
         return proof.NOT_DONE, "its kubelet runs; what its state is now is judged anew"

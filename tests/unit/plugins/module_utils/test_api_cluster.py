@@ -14,7 +14,8 @@ import urllib.parse
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils import api, api_proxy, collect_cluster as cluster, kubeconfig as configs
+from ansible_collections.kubemend.remediation.plugins.module_utils import api, api_proxy, collect_cluster as cluster, kubeconfig as configs, lock
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal
 
 HERE = Path(__file__).parent
 RECORDED = HERE.parents[2] / "fixtures" / "api"
@@ -109,6 +110,16 @@ def test_every_collector_answers(ask, version, process):
     assert config["name"] == ("kubelet-config-1.18" if version == "v1.18.4" else "kubelet-config") and "kind: KubeletConfiguration" in config["text"]
     assert document["ca"] == {"pem": CA}
     json.dumps(document)
+
+
+def test_it_says_who_holds_the_host_that_answers(ask, tmp_path, monkeypatch):
+    """Whoever judges workers alone reads no journal of a control-plane node, and must not take a cordon for one that was left."""
+    root, run = str(tmp_path / "kubemend"), "20261121T090000Z-1a2b3c"
+    monkeypatch.setattr(journal, "ROOT", root)
+    data = ask()["collectors"]["work"]["data"]
+    assert data["lock"] is None and data["unproven"] == []
+    lock.acquire(run, {"host": "here"}, 900, root=root)
+    assert ask()["collectors"]["work"]["data"]["lock"]["run_id"] == run
 
 
 @pytest.mark.parametrize(("asked", "status", "name"), [(None, None, None), ("rejected", "ok", None), ("n/nobody", "absent", None), ("nonsense", "error", None)])

@@ -85,8 +85,8 @@ class Node:
                            "files": [{"path": str(self.dropin)}, {"path": str(self.env)}]},
                 "expect": {"policies": {str(self.state): self.policy, str(self.memory): "None"}}}
 
-    def do(self, wanted: Any, run_id: str = RUN) -> tuple[str, str]:
-        state, why, dummy = manager_reset.do(journal.Step(run_id, wanted["id"], "reset", "KM301", self.root), wanted, "w1")
+    def do(self, wanted: Any, run_id: str = RUN, **params: Any) -> tuple[str, str]:
+        state, why, dummy = manager_reset.do(journal.Step(run_id, wanted["id"], "reset", "KM301", self.root), wanted, "w1", params)
         return state, why or ""
 
     def forget(self, name: str) -> dict[str, Any]:
@@ -332,9 +332,11 @@ def test_a_unit_that_somebody_changed_is_not_loaded_unasked(node: Node) -> None:
 def test_a_control_plane_node_asks_for_another_one_at_the_last_moment(
         node: Node, monkeypatch: pytest.MonkeyPatch, servers: Any, allow: Any, done: bool) -> None:
     node.do(node.lend())
+    asked = []
     monkeypatch.setattr(guard, "own_servers", lambda everyone: servers)
-    monkeypatch.setattr(guard, "usable", lambda *dummy: [])
-    state, why = node.do({**node.reset(), "guard": {"allow": allow, "api_servers": ["10.0.0.1:6443"]}})
+    monkeypatch.setattr(guard, "usable", lambda params, dummy: asked.append(params) or [])
+    state, why = node.do({**node.reset(), "guard": {"allow": allow, "api_servers": ["10.0.0.1:6443"]}}, kubeconfig="/root/mine.conf")
+    assert asked == ([{"kubeconfig": "/root/mine.conf"}] if servers and not allow else [])
     assert (state == "proven") is done and (done or "it is restarted only while another one serves" in why)
 
 
@@ -367,3 +369,27 @@ def test_one_that_is_about_to_end_is_not_taken_for_healthy(node: Node) -> None:
     """Over its state it answers healthz, and then ends."""
     node.pid, node.ends = FIRST, time.time() + 0.3
     assert node.do(node.lend()) == ("proven", "") and WORD in node.argv
+
+
+def test_one_that_answers_and_is_not_to_be_seen_is_not_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its healthz answers, and no process is found: another PID namespace, or /proc mounted with hidepid."""
+    node.do(node.lend())
+    look = node._look
+
+    def hidden() -> Any:
+        found = look()
+        found.evidence["process"] = None
+        return found
+
+    monkeypatch.setattr(kubelet_restart, "Kubelet", hidden)
+    assert manager_reset._settled("w1").healthy
+
+
+def test_an_interrupted_reset_whose_kubelet_is_about_to_end(node: Node) -> None:
+    """It answers while it reads the state that will end it: the reset has not been done."""
+    wanted = node.reset()
+    node.do(wanted)
+    node.state.write_text(json.dumps({"policyName": "none"}))
+    node.pid, node.ends = FIRST, time.time() + 0.3
+    answer = apply_step.work(node.forget("03-reset"))
+    assert answer["state"] == "done" and "was not moved yet" in answer["reason"] and not node.pid
