@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import shutil
 import tarfile
 from pathlib import Path
@@ -162,7 +163,7 @@ def node_image(k8s: str) -> str:
 
 def _build_node_image(image, base, binaries, tars, runtime) -> None:
     note(f"assembling {image}")
-    context = paths.cache() / f".tmp-context-{image.rsplit(':', 1)[1]}"
+    context = paths.cache() / f".tmp-context-{image.rsplit(':', 1)[1]}-{os.getpid()}"  # two checkouts may build it at once
     shutil.rmtree(context, ignore_errors=True)
     shutil.copytree(paths.FILES / "node", context / "root")
     target = context / "root" / "usr" / "bin"
