@@ -13,11 +13,13 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec 
 RUNTIMES = ("containerd.service", "crio.service", "docker.service", "cri-docker.service")
 MATTERS = ("unable to freeze", "cpu manager", "cpumanager", "memory manager", "memorymanager", "static policy", "failed to start containermanager",
            "failed to run kubelet", "failed to initialize cpu manager")
+# What runs out repeats itself in many words (one line per pod or image): it must not push out the others.
+OPEN_FILES = ("too many open files", "no space left on device", "failed to allocate directory watch", "status=205/limits", "failed at step limits")
 READ_LINES, READ_BYTES, KEPT, LONGEST = 5000, 4 * 1024 * 1024, 60, 600
 
 
 def collect(context):
-    """{lines}: the last lines that name one of MATTERS, oldest first, each once; as journald has them, with their time."""
+    """{lines}: the last lines that name one of MATTERS or OPEN_FILES, oldest first, each once; as journald has them, with their time."""
     unit = ((context.data.get("kubelet") or {}).get("unit") or {}).get("name") or "kubelet.service"
     units = [word for name in (unit,) + RUNTIMES for word in ("-u", name)]
     context.source = "journalctl of %s and the runtime" % unit
@@ -31,13 +33,25 @@ def collect(context):
 
 
 def chosen(text):
-    """The lines that matter; of those that differ in their time only, the last."""
+    """The lines that matter, of each of the two kinds the last KEPT; of those that differ in their time only, the last."""
     found = {}
     for line in text.splitlines():
-        if any(matter in line.lower() for matter in MATTERS):
+        lower = line.lower()
+        managers = any(matter in lower for matter in MATTERS)
+        if managers or any(matter in lower for matter in OPEN_FILES):
             said = line.partition("]: ")[2]
             # klog's own header counts the time too
             key = said.partition("] ")[2] or said or line
             found.pop(key, None)
-            found[key] = files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
-    return list(found.values())[-KEPT:]
+            found[key] = managers, files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
+    return _last_of_each(list(found.values()))
+
+
+def _last_of_each(rows):
+    """The lines of (kind, line), of each kind the last KEPT, in their order."""
+    left, chosen_lines = {True: KEPT, False: KEPT}, []
+    for kind, line in reversed(rows):
+        if left[kind]:
+            left[kind] -= 1
+            chosen_lines.append(line)
+    return chosen_lines[::-1]

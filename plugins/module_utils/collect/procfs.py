@@ -168,6 +168,34 @@ def _container(part):
     return part if len(part) == 64 and all(char in "0123456789abcdef" for char in part) else None
 
 
+def rlimit(text, name):
+    """[soft, hard] of a line of /proc/PID/limits, unlimited as -1; None where it is not there."""
+    for line in text.splitlines():
+        if line.startswith(name + " "):
+            values = [-1 if word == "unlimited" else number(word) for word in line[len(name):].split()[:2]]
+            return values if len(values) == 2 and None not in values else None
+    return None
+
+
+def status(text, key):
+    """The words of a line of /proc/PID/status; [] where it is not there."""
+    for line in text.splitlines():
+        if line.startswith(key + ":"):
+            return line[len(key) + 1:].split()
+    return []
+
+
+def real_uid(text):
+    """Whose process it is, by its /proc/PID/status; None where that does not say."""
+    words = status(text, "Uid")
+    return number(words[0]) if words else None
+
+
+def number(word):
+    """A number as the kernel prints it; None for anything else."""
+    return int(word) if word.isdecimal() and len(word) <= 20 else None
+
+
 def host_path(inside, mountinfo, host_mountinfo):
     """Where a container's path may be found on the host, by the two mountinfo texts; None when no mount says so.
 

@@ -94,7 +94,11 @@ COLLECTORS = (
               timeout=8, path="/var/lib/kubelet/device-plugins"),
     Collector("pinning", "the state files of the CPU and the memory manager, the machine's CPUs, and where one is of the policy static, the CPUs that "
               "containers really have", timeout=8, needs=("kubelet",)),
-    Collector("kubelet_log", "lines of the kubelet's and the runtime's journal about CPUs, memory and the freezer", tier=DEEP, timeout=10, needs=("kubelet",)),
+    Collector("limits", "the kernel's limits of files and inotify, a try at opening an instance, the limits of PID 1, the kubelet, the runtime and sshd, "
+              "and the files that set them", timeout=8),
+    Collector("kubelet_log", "lines of the kubelet's and the runtime's journal about CPUs, memory, the freezer and open files", tier=DEEP, timeout=10,
+              needs=("kubelet",)),
+    Collector("descriptors", "who holds inotify instances, watches and most of its descriptors, by /proc/*/fd", tier=DEEP, timeout=20),
     Collector("space", "what is free where the components' logs and this collection's journal lie", tier=DEEP, timeout=5),
     Collector("journal", "what earlier runs changed on this node, what they left unfinished, and who holds its lock", timeout=5,
               path="/var/lib/kubemend"),

@@ -13,9 +13,9 @@ PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Re
               "ExecMainStatus", "FragmentPath", "DropInPaths", "ExecStart", "Environment", "EnvironmentFiles")
 
 
-def show(names):
+def show(names, properties=PROPERTIES, seconds=5):
     """{unit name: {property: [values]}} of these units, by one systemctl."""
-    text = command.run(["systemctl", "show", "--no-pager", "-p", ",".join(PROPERTIES)] + list(names))
+    text = command.run(["systemctl", "show", "--no-pager", "-p", ",".join(properties)] + list(names), seconds)
     return dict((one["Id"][0], one) for one in parse(text) if "Id" in one)
 
 
@@ -48,7 +48,7 @@ def unit(block):
 
 
 def _number(value):
-    return int(value) if value.isdigit() else None
+    return int(value) if value.isdecimal() and len(value) <= 20 else None
 
 
 def start_words(block):
