@@ -31,7 +31,8 @@ AT_WORK = "at_work"  # no end: whoever asks again for the same step waits on
 REVERT = "revert"  # what records of revert_run say in its place
 LEVELS, KUBELET = "restore_levels", "raise_kubelet"
 MANAGERS = ("start_former", "reset_state", "unlend")  # of manager_reset, which few nodes ever need
-REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + MANAGERS + tuple(sorted(apply_api.SECONDS))
+SETTING = "kernel_setting"
+REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS, SETTING) + MANAGERS + tuple(sorted(apply_api.SECONDS))
 
 
 def limit_of(step):
@@ -116,8 +117,8 @@ class _Executor:
             return self._recover()
         if self.step["remedy"] == LEVELS:
             return self._levels()
-        if self.step["remedy"] in MANAGERS:
-            return self._managers()
+        if self.step["remedy"] in MANAGERS + (SETTING,):
+            return self._by_itself()
         through_api, former = self.step["remedy"] in apply_api.SECONDS, None
         if not through_api:
             scene = guard.check(self.step, self.params)
@@ -267,12 +268,15 @@ class _Executor:
         except (OSError, ValueError, ChangeError) as error:
             self.notes.append("how the step ended could not be recorded: %s" % files.one_line(error))
 
-    def _managers(self):
-        """A step of a reset of the CPU and memory managers' state."""
-        from ansible_collections.kubemend.remediation.plugins.module_utils import manager_reset
+    def _by_itself(self):
+        """A step that has a module to itself, its guards and its proof with it: few nodes ever need one."""
+        from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting, manager_reset
         if self.as_step.check:
             return _answer(SKIPPED, "check mode: nothing was changed")
-        state, reason, seen = manager_reset.do(self.as_step, self.step, self.host, self.params)
+        if self.step["remedy"] == SETTING:
+            state, reason, seen = kernel_setting.do(self.as_step, self.step, self.host)
+        else:
+            state, reason, seen = manager_reset.do(self.as_step, self.step, self.host, self.params)
         ends = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
         return _answer(ends.get(state, FAILED), reason, state != proof.NOT_DONE, seen)
 
@@ -327,6 +331,11 @@ class _Executor:
             if state:
                 self._end(record, state, reason)
             return _answer(DONE if state else FAILED, reason)
+        if not record.get("error") and record.get("remedy") == SETTING:
+            from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting
+            state, reason = kernel_setting.resumed(record)
+            self._end(record, state, reason)
+            return _answer(FAILED if state == proof.FAILED else DONE, reason, state == proof.PROVEN)
         if record.get("error") or not record.get("component"):
             return _answer(FAILED, "its record cannot be read (%s)" % record.get("error"))
         if record.get("remedy") in (KUBELET,) + MANAGERS:

@@ -1,0 +1,149 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: kernel settings of this node raised, in one file of ours and in the running kernel.
+
+The file first: what is in it holds after a reboot, and a program that is killed between the two is ended by doing the second. Nothing is ever
+lowered: where the kernel, or our own file, holds more already, that stays.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, guard, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
+
+REMEDY = "kernel_setting"
+SECONDS = 30
+KERNEL = "/proc/sys"
+MAX_FILE = 65536
+HEADER = b"# Made by kubemend: kernel settings that were raised because they were exhausted, or would not have outlived a reboot.\n"
+LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
+
+
+def do(step, wanted, host, kernel=KERNEL):
+    """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step, its change {path, settings {key: number}}."""
+    path = wanted["change"]["path"]
+    try:
+        former = dict((key, read(key, kernel, host)) for key in sorted(wanted["change"]["settings"]))
+        raised = dict((key, max(former[key], int(value))) for key, value in wanted["change"]["settings"].items())
+        record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": path, "settings": raised,
+                  "former_settings": former, "expect": {}, "guard": wanted.get("guard"), "former": None}
+        if proof.claim(step, record) is not None:
+            return proof.FAILED, "it was begun before (a connection that was made twice)", {}
+    except (guard.Refused, ChangeError) as error:
+        return proof.NOT_DONE, str(error), {}
+    try:
+        present = persist(path, raised, step)
+    except (ChangeError, OSError) as error:
+        return _end(step, proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE, "%s: nothing was raised" % files.one_line(error))
+    reason = run(raised, kernel)
+    if reason is None:
+        return _end(step, proof.PROVEN, None, {"settings": dict((key, [former[key], read(key, kernel, host)]) for key in raised)})
+    return _back(step, path, present, former, kernel, reason)
+
+
+def place(key, kernel=KERNEL):
+    """The file of a setting; guard.Refused where the name is none."""
+    parts = key.split(".")
+    if not all(parts) or not LETTERS.issuperset(key):
+        raise guard.Refused("%s is no name of a kernel setting" % files.one_line(key, 80))
+    return os.path.join(kernel, *parts)
+
+
+def read(key, kernel=KERNEL, host="this host"):
+    """What the kernel has now, a number; guard.Refused."""
+    text = (files.text(place(key, kernel), 128) or "").strip()
+    if not text.isdigit():
+        raise guard.Refused("%s of %s cannot be read, or is no number (%s): nothing was changed" % (key, host, files.one_line(text, 40) or "no answer"))
+    return int(text)
+
+
+def persist(path, raised, step):
+    """Write our file so that it holds these; what it held before, None where there was none."""
+    try:
+        present = files.read(path, MAX_FILE)
+    except OSError as error:
+        if files.reason(error) != "missing":
+            raise
+        present = None
+    data = merged(present, raised)
+    if data == present:
+        return present
+    if present is None:
+        change.create_file(path, data, step, change.Attributes(0o644), make_folder=True)
+    else:
+        change.replace(path, durable.digest(present), data, step)
+    return present
+
+
+def merged(present, raised):
+    """The bytes of our file with these settings: what else it holds stays, and a higher value of ours too."""
+    lines, left = (present or HEADER).splitlines(True), dict(raised)
+    for index, line in enumerate(lines):
+        key, equal, value = line.partition(b"=")
+        name = key.strip().decode("utf-8", "replace").replace("/", ".")
+        if equal and name in raised:
+            left.pop(name, None)
+            if not value.strip().isdigit() or int(value) < raised[name]:  # each of them: the last one counts
+                lines[index] = b"%s = %d\n" % (name.encode(), raised[name])
+    if lines and not lines[-1].endswith(b"\n"):
+        lines[-1] += b"\n"
+    return b"".join(lines + [b"%s = %d\n" % (key.encode(), number) for key, number in sorted(left.items())])
+
+
+def run(raised, kernel=KERNEL):
+    """Tell the kernel, as far as it has less: why it does not have it, or None."""
+    for key, number in sorted(raised.items()):
+        try:
+            if read(key, kernel) < number:
+                with open(place(key, kernel), "wb", buffering=0) as file:
+                    file.write(b"%d\n" % number)
+            now = read(key, kernel)
+        except (OSError, guard.Refused) as error:
+            return "%s was not raised to %d: %s" % (key, number, files.one_line(error))
+        if now < number:
+            return "%s is %d after %d was written: the kernel, or something that watches it, does not take it" % (key, now, number)
+    return None
+
+
+def _back(step, path, present, former, kernel, reason):
+    """Our file as it was, and what was raised lowered again: nothing had the time to need it."""
+    try:
+        now = files.read(path, MAX_FILE)
+        again = step.also(what="roll back: %s" % path)
+        if present is None:
+            change.move_out(path, durable.digest(now), again)
+        elif now != present:
+            change.replace(path, durable.digest(now), present, again)
+    except (ChangeError, OSError) as error:
+        return _end(step, proof.FAILED, "%s; and %s was not put back: %s" % (reason, path, files.one_line(error)))
+    for key, number in former.items():
+        try:
+            if read(key, kernel) != number:
+                with open(place(key, kernel), "wb", buffering=0) as file:
+                    file.write(b"%d\n" % number)
+        except (OSError, guard.Refused) as error:
+            return _end(step, proof.FAILED, "%s; and %s is not %d again: %s" % (reason, key, number, files.one_line(error)))
+    return _end(step, proof.ROLLED_BACK, "%s; %s is as it was" % (reason, path))
+
+
+def _end(step, state, reason, seen=None):
+    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
+    return state, reason, seen or {}
+
+
+def resumed(record, kernel=KERNEL):
+    """What was interrupted, ended: (how its proof ends, why). Where our file holds the settings, the kernel gets them too."""
+    try:
+        present = files.read(record["path"], MAX_FILE)
+    except OSError:
+        present = None
+    if present is None or merged(present, record["settings"]) != present:
+        return proof.NOT_DONE, "nothing of it was written"
+    reason = run(record["settings"], kernel)
+    return (proof.FAILED, reason) if reason else (proof.PROVEN, "the kernel has what %s says" % record["path"])

@@ -1,0 +1,157 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kernel settings raised in one file of ours and in the kernel; the kernel is a folder here, so that nothing of this machine changes."""
+
+import json
+import os
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, kernel_setting, lock, proof, revert_run
+
+RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
+KEY, OTHER = "fs.inotify.max_user_instances", "fs.file-max"
+
+
+class Node:
+    """A kernel with two settings, and the file of ours."""
+
+    def __init__(self, path, monkeypatch):
+        self.kernel, self.path, self.root = path / "sys", path / "sysctl.d" / "99-zz-kubemend.conf", str(path / "kubemend")
+        for key, value in ((KEY, 128), (OTHER, 800000)):
+            place = self.place(key)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text("%d\n" % value)
+        monkeypatch.setattr(kernel_setting.do, "__defaults__", (str(self.kernel),))
+        monkeypatch.setattr(kernel_setting.resumed, "__defaults__", (str(self.kernel),))
+
+    def place(self, key):
+        return Path(kernel_setting.place(key, str(self.kernel)))
+
+    def value(self, key=KEY):
+        return int(self.place(key).read_text())
+
+    def step(self, settings=None):
+        return {"id": "01-raise", "host": "w1", "remedy": "kernel_setting", "code": ["KM402"], "target": str(self.path), "guard": {"allow": []},
+                "change": {"kind": "kernel_setting", "path": str(self.path), "settings": settings or {KEY: 8192}}}
+
+    def do(self, settings=None, run_id=RUN, check=False):
+        return apply_step.work({"run_id": run_id, "root": self.root, "lock": None, "check": check, "step": self.step(settings)})
+
+    def forget(self):
+        """As if the program had been killed before it wrote how the step ended."""
+        path = Path(self.root) / "journal" / RUN / "proof-01-raise.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
+        return apply_step.work({"run_id": NEXT, "root": self.root, "lock": None, "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}}})
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    return Node(tmp_path, monkeypatch)
+
+
+def test_raised_in_the_file_and_in_the_kernel(node):
+    answer = node.do({KEY: 8192, OTHER: 2097152})
+    assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True) and (node.value(), node.value(OTHER)) == (8192, 2097152)
+    assert answer["seen"]["settings"] == {KEY: [128, 8192], OTHER: [800000, 2097152]}
+    assert node.path.read_text() == kernel_setting.HEADER.decode() + "fs.file-max = 2097152\nfs.inotify.max_user_instances = 8192\n"
+    assert node.path.stat().st_mode & 0o777 == 0o644
+
+
+def test_nothing_is_lowered(node):
+    node.place(KEY).write_text("16384\n")
+    node.path.parent.mkdir()
+    node.path.write_text("# mine\nfs.file-max = 9000000 \nvm.max_map_count=262144")
+    assert node.do({KEY: 8192, OTHER: 2097152})["state"] == "done" and (node.value(), node.value(OTHER)) == (16384, 2097152)
+    assert node.path.read_text() == "# mine\nfs.file-max = 9000000 \nvm.max_map_count=262144\nfs.inotify.max_user_instances = 16384\n"
+
+
+def test_what_the_kernel_does_not_take_is_taken_back(node, monkeypatch):
+    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel: "it is 128 after 8192 was written")
+    answer = node.do()
+    assert answer["state"] == "rolled_back" and "as it was" in answer["reason"] and not node.path.exists() and node.value() == 128
+
+
+def test_a_setting_that_is_no_number_is_refused_before_any_is_raised(node):
+    node.place(KEY).write_text("128 256\n")
+    answer = node.do({OTHER: 2097152, KEY: 8192})
+    assert answer["state"] == "refused" and "is no number" in answer["reason"] and node.value(OTHER) == 800000 and not node.path.exists()
+
+
+def test_half_of_it_is_lowered_again(node, monkeypatch):
+    run = kernel_setting.run
+    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel: run({OTHER: raised[OTHER]}, kernel) or "the other was refused")
+    node.path.parent.mkdir()
+    node.path.write_text("vm.max_map_count = 262144\n")
+    answer = node.do({OTHER: 2097152, KEY: 8192})
+    assert answer["state"] == "rolled_back" and node.value(OTHER) == 800000 and node.path.read_text() == "vm.max_map_count = 262144\n"
+
+
+@pytest.mark.parametrize("key", ["fs..file-max", "../etc/passwd", "fs/file-max", "", "fs.file-max\n"])
+def test_a_name_that_leads_elsewhere_is_refused(node, key):
+    answer = node.do({key: 1})
+    assert answer["state"] == "refused" and "is no name of a kernel setting" in answer["reason"] and not node.path.exists()
+
+
+def test_a_file_that_is_none_is_left(node):
+    node.path.mkdir(parents=True)
+    answer = node.do()
+    assert answer["state"] == "refused" and "nothing was raised" in answer["reason"] and node.value() == 128 and proof.unproven(node.root) == []
+
+
+@pytest.mark.parametrize(("written", "told", "value"), [(True, "the kernel has what", 8192), (False, "nothing of it was written", 128)])
+def test_killed_between_the_file_and_the_kernel(node, written, told, value):
+    node.do()
+    node.place(KEY).write_text("128\n")
+    if not written:
+        node.path.unlink()
+    answer = node.forget()
+    assert answer["state"] == "done" and told in answer["reason"] and node.value() == value and proof.unproven(node.root) == []
+
+
+def test_the_same_step_is_not_done_twice(node):
+    node.do()
+    node.place(KEY).write_text("128\n")
+    assert node.do()["state"] == "done" and node.value() == 128  # the answer of the first
+
+
+def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
+    assert node.do(check=True)["state"] == "skipped" and not os.path.exists(node.root) and not node.path.exists()
+    lock.acquire(NEXT, {}, 900, root=node.root)
+    params = {"run_id": RUN, "root": node.root, "lock": {"controller": None, "seconds": 60}, "check": False, "step": node.step()}
+    assert apply_step.work(params)["state"] == "refused" and node.value() == 128 and not node.path.exists()
+
+
+def test_a_revert_takes_the_file_and_leaves_the_running_value(node):
+    """Lowering a limit that processes are above now would stop the next of them."""
+    node.do()
+    done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None})
+    assert done["error"] is None and [one["result"] for one in done["paths"]] == ["restored"] and not node.path.exists() and node.value() == 8192
+    assert journal.open_entries(node.root) == []
+
+
+LINES = strategies.lists(strategies.one_of(strategies.binary(max_size=20), strategies.sampled_from(
+    [b"fs.file-max = 1", b" fs/file-max=99999999999 ", b"vm.max_map_count", b"fs.inotify.max_user_instances = x", b"# c"])), max_size=8).map(b"\n".join)
+
+
+@given(LINES, strategies.dictionaries(strategies.sampled_from([KEY, OTHER, "vm.max_map_count"]), strategies.integers(0, 2 ** 40)))
+def test_whatever_the_file_holds_every_other_line_stays_and_the_values_are_there(present, raised):
+    made = kernel_setting.merged(present, raised)
+    assert kernel_setting.merged(made, raised) == made
+    held = {}
+    for line in made.splitlines():
+        key, equal, value = line.partition(b"=")
+        if equal and value.strip().isdigit():
+            held[key.strip().decode("utf-8", "replace").replace("/", ".")] = int(value)
+    assert all(held[key] >= number for key, number in raised.items())
+    comments = [line for line in (present or kernel_setting.HEADER).splitlines() if b"=" not in line]
+    assert comments == [line for line in made.splitlines() if b"=" not in line]
+
+
+def test_a_name_is_checked_before_it_is_a_path():
+    with pytest.raises(guard.Refused):
+        kernel_setting.place("fs.inotify/../../etc")
