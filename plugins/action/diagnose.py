@@ -22,6 +22,7 @@ from ansible.utils.display import Display
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     evidence,
     judge,
+    limits_plan,
     locking,
     model,
     patch_files,
@@ -50,6 +51,7 @@ SPEC = {
     "drain_timeout": {"type": "int", "default": 900},
     "max_unavailable": {"type": "int", "default": 1},
     "cpu_manager": {"type": "dict"},
+    "limits": {"type": "dict"},
     "probe": {"type": "bool", "default": False},
     "cleanup_rejected": {"type": "bool", "default": False},
     "patch_workloads": {"type": "bool", "default": False},
@@ -66,6 +68,7 @@ COLOURS = {
     "clear": "green", "good": "green",
 }
 WIDEST = 120
+REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES}
 
 
 class ActionModule(ActionBase):
@@ -101,10 +104,10 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         outcome = run_folder.outcome(planned, steps, judged, run_folder.begun(args["report_dir"]))
     else:
         consent = plan.Consent(args["max_risk"], frozenset(args["allow"]), _wishes(args),
-                               args["drain_timeout"], args["max_unavailable"], args["cpu_manager"] or {})
+                               args["drain_timeout"], args["max_unavailable"], args["cpu_manager"] or {}, args["limits"] or {})
         wished = reset_plan.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS)
-        planned = plan.plan([*judged.findings, *wished], clusters, lambda host: evidence.find(args["evidence"], host), consent,
-                            {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES}, judge.KEY_DIGITS, remedies.probe if args["probe"] else None)
+        planned = plan.plan([*judged.findings, *wished], clusters, lambda host: evidence.find(args["evidence"], host), consent, REMEDIES, judge.KEY_DIGITS,
+                            remedies.probe if args["probe"] else None)
     if args["mode"] != "replay":
         judged = replace(judged, findings=tuple(_with_command(item, planned) for item in judged.findings))
     repairs = args["mode"] == "repair" and any(step.allowed for step in planned)
@@ -152,8 +155,9 @@ def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model
                  and step.component in (None, finding.component, "kubelet") and (finding.host in (None, step.host) or finding.node == step.node)), None)
     if step is None or not plan.only_risk(step):
         return finding
+    deep = " -e kubemend_deep=true" if judge.CATALOGUE[finding.code].tier == "deep" else ""
     return replace(finding, command="ansible-playbook -i INVENTORY kubemend.remediation.remediate "
-                                    f"-e kubemend_faults={finding.code} -e kubemend_max_risk={step.risk}")
+                                    f"-e kubemend_faults={finding.code}{deep} -e kubemend_max_risk={step.risk}")
 
 
 def _symptom(name: str | None) -> Symptom | None:

@@ -19,7 +19,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod import REJECTED
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, evidence, judge, locking, symptoms
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, evidence, judge, locking, node_limits, symptoms
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import (
     PREFIX,
     Settings,
@@ -309,6 +309,8 @@ def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | No
         "faults": None if faults is None else sorted(faults), "symptom": symptom, "notices": list(settings.notices),
         "max_risk": settings.max_risk, "allow": list(settings.allow), "probe": settings.probe,
         "cleanup_rejected": settings.cleanup_rejected, "patch_workloads": settings.patch_workloads, "expect_pinning": settings.expect_pinning,
+        "limits": {key: getattr(settings, name.removeprefix(PREFIX)) for key, name in node_limits.VARIABLES.items()
+                   if getattr(settings, name.removeprefix(PREFIX)) is not None},
         # Where rejected pods are the symptom, the collector takes one of them.
         "pod": settings.pod or (REJECTED if symptom == "admission_errors" else None),
     }}

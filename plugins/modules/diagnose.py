@@ -67,6 +67,11 @@ options:
       - What kubelets are to be told, by inventory name - C(cpuManagerPolicy) and C(reservedSystemCPUs). A host that is named without either
         is reset where a fault calls for it, or where O(allow) has C(force_reset).
     type: dict
+  limits:
+    description:
+      - What kernel settings are raised to, by their names - C(kubemend_file_max), C(kubemend_inotify_instances) and the like. The usual where it
+        is not given.
+    type: dict
   allow:
     description:
       - Refusals that the operator lifts by name, as C(kubemend_allow).

@@ -25,6 +25,7 @@ class Consent:
     """What the operator allows: kubemend_max_risk and kubemend_allow. wishes: optional acts that were asked for, by name.
 
     drain_timeout in seconds, max_unavailable in nodes: what a drain may take. cpu_manager: settings that kubelets are to have, by host.
+    limits: what kernel settings are raised to, by their names, where it is not the usual.
     """
 
     max_risk: int = 0
@@ -33,6 +34,7 @@ class Consent:
     drain_timeout: int = 900
     max_unavailable: int = 1
     cpu_manager: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -244,6 +244,10 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_drain_timeout": Variable(_number(1, 86400), 900, run_wide=False),
     "kubemend_cpu_manager_policy": Variable(_one_of("none", "static"), None, run_wide=False),
     "kubemend_reserved_cpus": Variable(_cpus, None, run_wide=False),
+    "kubemend_file_max": Variable(_number(8192, 2 ** 62), None),
+    "kubemend_inotify_instances": Variable(_number(128, 2 ** 31 - 1), None),
+    "kubemend_inotify_watches": Variable(_number(8192, 2 ** 31 - 1), None),
+    "kubemend_inotify_queued_events": Variable(_number(16384, 2 ** 31 - 1), None),
     "kubemend_capture_components": Variable(
         _some_of(*COMPONENTS, empty=False), ("kubelet", "kube-scheduler", "kube-controller-manager")),
     "kubemend_capture_level": Variable(_number(0, 10), 4),

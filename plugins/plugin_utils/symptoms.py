@@ -46,5 +46,10 @@ SYMPTOMS = {
             causes=("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM308", "KM309", "KM310", "KM311", "KM312", "KM313",
                     "KM329"),
         ),
+        Symptom(
+            name="too_many_open_files",
+            title="Too many open files",
+            causes=("KM401", "KM402", "KM403", "KM404", "KM405", "KM406", "KM407", "KM408", "KM409", "KM410"),
+        ),
     )
 }

@@ -10,6 +10,9 @@ import stat
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.action import diagnose
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import model, plan
+
 
 @pytest.fixture
 def replay(operator):
@@ -152,3 +155,11 @@ def test_the_pod_in_question_gets_its_timeline_or_a_sentence(replay, operator, r
     told = done.report()["timelines"]
     assert [item["pod"] for item in told] == (["n/a"] if record["status"] == "ok" else [])
     assert (done.report()["notices"] != []) is (record["status"] == "absent")
+
+
+@pytest.mark.parametrize(("code", "more"), [("KM402", ""), ("KM401", " -e kubemend_deep=true")])
+def test_the_command_that_repairs_asks_for_what_its_fault_needs(code, more):
+    found = model.Finding(code, "critical", None, "w1", None, "used up", "w1")
+    step = plan.Step("01-w1", "w1", code, "kernel_setting", 1, "file", node="w1", blocked_by="risk 1 needs -e kubemend_max_risk=1")
+    said = "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e kubemend_faults={0}{1} -e kubemend_max_risk=1"
+    assert diagnose._with_command(found, (step,)).command == said.format(code, more)

@@ -206,6 +206,16 @@ def test_which_pod_the_collector_is_to_look_at(operator, symptom, args, pod):
     assert settings["pod"] == pod and not settings["notices"]
 
 
+@pytest.mark.parametrize(("args", "limits"), [
+    ((), {}),
+    (("-e", "kubemend_inotify_instances=16384", "-e", "kubemend_file_max=4000000"), {"fs.inotify.max_user_instances": 16384, "fs.file-max": 4000000})])
+def test_kernel_settings_that_are_asked_for_go_by_their_own_names(operator, args, limits):
+    operator.write("play.yml", PLAY)
+    path = operator.folder / "result.json"
+    operator.run(str(operator.folder / "play.yml"), *args, env={"RESULT": str(path)})
+    assert json.loads(path.read_text())["settings"]["limits"] == limits
+
+
 @pytest.mark.parametrize(("symptom", "args", "deep", "selector"), [
     (None, (), False, None), ("admission_errors", (), False, None), ("cpu_pinning", (), True, None),
     (None, ("-e", "kubemend_deep=true", "-e", "kubemend_expect_pinning=app=db"), True, "app=db")])

@@ -62,7 +62,8 @@ class World:
                 "reason": "", "groups": groups, "collected_at": "2027-01-15T08:00:00Z",
                 "collectors": {**{key: {"status": "ok", "data": value} for key, value in collectors.items()},
                                **{key: {"status": "absent", "data": None} for key in
-                                  ("manifests", "instances", "component_http", "etcd", "installer", "devices", "pinning", "kubelet_log")}}}
+                                  ("manifests", "instances", "component_http", "etcd", "installer", "devices", "pinning", "kubelet_log", "limits",
+                                   "descriptors")}}}
 
     def _master(self, number: int, ip: str) -> dict[str, Any]:
         document = self._host(f"m{number}", ip, ["control_plane"])

@@ -58,6 +58,11 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM329": {"present": "on two CPUs what is left beside the one that is pinned is less than a whole one: the kubelet says OutOfcpu"},
     "KM330": {"present": "the lab's kubelets run without a static memory manager"},
     "KM331": {"present": "the lab's nodes have one NUMA node"},
+    "KM403": {"present": "the kernel gives watches for all of the machine's memory; a lab that uses them up takes the machine with it"},
+    "KM405": {"present": "file handles are the whole machine's: whoever uses them up stops the tests too"},
+    "KM408": {"clear": "no node of the lab has a limit of everybody that is below its services'; test_limits_faults.py has one"},
+    "KM410": {"clear": "every runtime of the lab comes with LimitNOFILE=infinity; test_limits_faults.py has others"},
+    "KM409": {"present": "systemd gives a unit the most that it can have where the kernel refuses more; only other limits of older ones end so"},
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
     "KM903": dict.fromkeys(("present", "clear"), "recorded before levels were journalled; both are made real in tests/lab/test_capture.py"),
 }

@@ -1,0 +1,139 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: predicates about the kernel's limits: what is exhausted, by whom, and what a reboot will make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, node_limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import FILE_MAX, INSTANCES, WATCHES, Holder, Limits, Shortage
+
+SHOWN = 5
+# What kubelet and runtime say then, all of it on one line. A disk that is full is "no space left on device" too.
+SAYS = {INSTANCES: (("too many open files",),), FILE_MAX: (("too many open files in system",),),
+        WATCHES: (("no space left on device", "notify"), ("no space left on device", "watch"))}
+RAISE = "raise it: the plan writes {0}={1}, or what -e {2}=NUMBER asks for, where it outlives a reboot, and tells the kernel (nothing restarts)"
+WHO = 'for p in /proc/[0-9]*; do echo "$(ls $p/fd | wc -l) $(cat $p/comm) ${p#/proc/}"; done | sort -rn | head'
+
+
+def one_holder(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM401: one process holds most of a user's inotify instances."""
+    limits = node_limits.read(document)
+    missing = host.missing("limits") or host.missing("descriptors") or _untried(host, limits, INSTANCES) + uncounted(host, limits)
+    yield _outcome(host, document, limits, [short for short in _of(limits, INSTANCES) if short.culprit], missing)
+
+
+def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM402: they are used up, and nobody is known to hold most of them. Where somebody does, it is KM401 alone, and not clear."""
+    limits = node_limits.read(document)
+    found = _of(limits, INSTANCES)
+    several = [short for short in found if not short.culprit]
+    yield _outcome(host, document, limits, several, host.missing("limits") or _untried(host, limits, INSTANCES), applies=bool(several or not found),
+                   note="one process holds most of them: KM401" if found and not several else "")
+
+
+def watches(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM403: a user's inotify watches are used up."""
+    limits = node_limits.read(document)
+    yield _outcome(host, document, limits, _of(limits, WATCHES), host.missing("limits") or _untried(host, limits, WATCHES))
+
+
+def file_max(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM405: the machine's file handles are used up."""
+    limits = node_limits.read(document)
+    told = node_limits.pair(limits.seen.get("file_nr"))
+    missing = host.missing("limits") or unless(host, bool(told and told[0] >= 0 and told[1] > 0))
+    yield _outcome(host, document, limits, _of(limits, FILE_MAX), missing)
+
+
+def unless(host: Host, told: bool, status: str = "error") -> tuple[Missing, ...]:
+    """Missing where collector limits answered and this part of its answer is not to be had."""
+    return () if told or host.statuses.get("limits") != "ok" else (Missing(host.host, "limits", status),)
+
+
+def uncounted(host: Host, limits: Limits) -> tuple[Missing, ...]:
+    """Missing where processes were looked at and not all of them could be."""
+    if host.statuses.get("descriptors", "not_asked") in ("not_asked", "absent"):
+        return ()
+    whole = host.statuses["descriptors"] == "ok" and bool(limits.walk) and not limits.uncounted
+    return () if whole else host.missing("descriptors") or (Missing(host.host, "descriptors", "denied" if limits.walk.get("denied") else "timeout"),)
+
+
+def _of(limits: Limits, key: str) -> list[Shortage]:
+    return [short for short in limits.shortages() if short.key == key]
+
+
+def _untried(host: Host, limits: Limits, key: str) -> tuple[Missing, ...]:
+    """Missing where root could not try it, so that nobody can tell whether there are more for the kubelet."""
+    what, error = node_limits.INOTIFY[key][1:]
+    uid = node_limits.number(limits.tried.get("uid"))
+    if uid:
+        return unless(host, False, "denied")
+    return unless(host, limits.tried.get(what, "untried") in (None, error) and uid == 0 and key in limits.kernel)
+
+
+def _outcome(host: Host, document: Mapping[str, Any], limits: Limits, found: list[Shortage], missing: tuple[Missing, ...], **more: Any) -> Outcome:
+    return Outcome((_hit(host, document, limits, found),) if found else (), missing, host=host.host, **more)
+
+
+def _hit(host: Host, document: Mapping[str, Any], limits: Limits, found: list[Shortage]) -> Hit:
+    """One for all users, whose limit it is alike; root's comes first, and it alone stops kubelet and runtime."""
+    first, uids = found[0], [node_limits.whose(short.uid) for short in found if short.key != FILE_MAX]
+    by = f", most of them by {first.culprit} with {first.held(first.culprit)}" if first.culprit else ""
+    users = f" for {', '.join(uids[:SHOWN])}" + (f" and {len(uids) - SHOWN} more" if len(uids) > SHOWN else "") if uids else ""
+    return Hit(f"{first.key}={first.limit} is used up on {host.node or host.host}{users}{by}", tuple(_proofs(host, document, limits, found)),
+               _cure(first, first.culprit), host=host.host, node=host.node, component=first.key,
+               severity=None if first.key == FILE_MAX or first.uid == 0 else "warning")
+
+
+def _proofs(host: Host, document: Mapping[str, Any], limits: Limits, found: list[Shortage]) -> Iterator[Proof]:
+    for short in found[:SHOWN]:
+        yield Proof("process", host.host, text=short.shown)
+        yield from (Proof("process", host.host, pid=one.pid, text=f"{one}: {one.instances} instances, {one.watches} watches")
+                    for one in short.holders[:SHOWN])
+    if found[0].key != FILE_MAX:
+        yield from (Proof("process", host.host, text=text) for text in [_unseen(host, limits)] if text)
+    said = control_plane.data(document, "kubelet_log").get("lines")
+    lines = [line for line in (said if isinstance(said, list) else ()) if isinstance(line, str)]
+    yield from [Proof("log", host.host, text=line) for line in lines
+                if any(all(word in line.lower() for word in words) for words in SAYS[found[0].key])][-2:]
+
+
+def _unseen(host: Host, limits: Limits) -> str:
+    """Why it is not known who holds them, or not of everybody."""
+    status = host.statuses.get("descriptors", "not_asked")
+    if status in ("not_asked", "absent"):
+        return "who holds them was not looked at: the playbook too_many_open_files, or -e kubemend_deep=true, does"
+    if not limits.walk:
+        return f"who holds them could not be looked at ({status if status != 'ok' else 'no answer'})"
+    return "not all processes could be looked at: others may hold more than those that are named" if limits.uncounted else ""
+
+
+def _cure(short: Shortage, culprit: Holder | None) -> str:
+    target, variable = node_limits.TARGETS[short.key], node_limits.VARIABLES[short.key]
+    raised = RAISE.format(short.key, target, variable) if target > short.limit else (
+        f"it is {short.limit} already, no less than what this collection raises it to: find out who holds so many, or ask for more with -e {variable}=NUMBER")
+    if culprit:
+        named = f" (crictl inspect {culprit.container} names its pod)" if culprit.container.isalnum() else ""
+        return f"find out why {culprit} holds so many{named}, and restart it when it leaks; raising the limit only buys time; {raised}"
+    return f"{raised}; to see who has so many open, as root: {WHO}" if short.key == FILE_MAX else raised
+
+
+def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM407: a setting that a later file overrides, that a reboot takes back, or that was never loaded."""
+    limits = node_limits.read(document)
+    unread = limits.unread_sysctl() if host.statuses.get("limits") == "ok" else []
+    hits = tuple(Hit(f"{one.key} of {host.node or host.host}: {one.why}",
+                     tuple(Proof("file", host.host, path=path, line=line, text=text) for path, line, text in one.places)
+                     or (Proof("process", host.host, text=f"/proc/sys/{one.key.replace('.', '/')} is {one.running}"),),
+                     f"write {one.key} = {one.wanted} where nothing overrides it: the plan does, in {node_limits.FILE}"
+                     + (f", and tells the kernel (by hand, until the next boot: sysctl -w {one.key}={one.wanted})" if one.wanted > one.running else ""),
+                     host=host.host, node=host.node, component=one.key) for one in node_limits.lasting(limits))
+    missing = host.missing("limits") or unless(host, not unread and limits.kernel.keys() >= set(node_limits.WATCHED))
+    yield Outcome(hits, missing, host=host.host, note=f"{unread[0]} could not be read" if unread else "")

@@ -1,0 +1,64 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: a node that somebody took out on purpose is not brought back by us unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene
+
+ALLOW = "-e kubemend_allow={0}"
+FENCED, API_DOWN = "fenced", "api_down"
+
+
+def why(scene: Scene) -> str | None:
+    """What forbids to mend this host, with what would allow it; None where nothing does."""
+    allow = scene.consent.allow
+    if masked(scene.document) and FENCED not in allow:
+        return f"the kubelet of {scene.finding.host} is masked, which somebody did on purpose; {_lifted(scene, FENCED)}"
+    silent = _silent(scene)
+    if silent:
+        return None if API_DOWN in allow else f"{silent}, so that nobody can tell whether the node was taken out on purpose; {_lifted(scene, API_DOWN)}"
+    fence = None if FENCED in allow else _fence(scene)
+    return f"{fence}; {_lifted(scene, FENCED)}" if fence else None
+
+
+def _lifted(scene: Scene, word: str) -> str:
+    """With what is allowed already: a variable that is given anew replaces what it was."""
+    return f"allow it with {ALLOW.format(','.join(sorted({*scene.consent.allow, word})))}"
+
+
+def masked(document: Mapping[str, Any]) -> bool:
+    """Whether the kubelet's unit is masked."""
+    unit = control_plane.data(document, "kubelet").get("unit")
+    return isinstance(unit, Mapping) and "masked" in (unit.get("load_state"), unit.get("unit_file_state"))
+
+
+def _silent(scene: Scene) -> str | None:
+    """Why nobody knows what the API has of the node."""
+    if scene.cluster.api_status != "ok":
+        return "no API server answers" + (f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else "")
+    return None if scene.finding.node is None or _nodes(scene) is not None else "the API server did not list the nodes"
+
+
+def _nodes(scene: Scene) -> list[Mapping[str, Any]] | None:
+    listed = scene.cluster.answer("nodes")
+    items = listed.get("items") if isinstance(listed, Mapping) else None
+    return [one for one in items if isinstance(one, Mapping)] if isinstance(items, (list, tuple)) else None
+
+
+def _fence(scene: Scene) -> str | None:
+    node = scene.finding.node
+    if node is None:
+        return None
+    found = next((one for one in _nodes(scene) or () if one.get("name") == node), None)
+    if found is None:
+        return f"the Node object of {node} is gone, as when somebody took it out of the cluster"
+    cordon = found.get("cordon")
+    if found.get("unschedulable") and not (isinstance(cordon, Mapping) and not cordon.get("held")):
+        return f"somebody cordoned {node}"
+    return None
