@@ -1,0 +1,90 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Limits of files and inotify, reached for real. Those of inotify are the kernel's, which all nodes of the lab and the machine share."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from . import kernel
+from .incident import Incident
+
+DEFAULT = 128  # of the kernel, for inotify instances of one user
+INSTANCES = "fs.inotify.max_user_instances"
+FILE = "/etc/sysctl.d/99-zz-kubemend.conf"
+CEILING = 1073741817  # more than any kernel lets a process have open
+# Holds inotify instances until it is stopped, or files until it has as many as it may.
+HOLD = """
+import ctypes, os, resource, sys, time
+kind, count = sys.argv[1], int(sys.argv[2])
+libc = ctypes.CDLL(None, use_errno=True)
+if kind == "files":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+held = []
+for number in range(count if kind == "inotify" else count - 5):
+    held.append(libc.inotify_init1(0) if kind == "inotify" else os.open("/dev/null", os.O_RDONLY))
+    assert held[-1] >= 0, os.strerror(ctypes.get_errno())
+print("holds", len(held), flush=True)
+time.sleep(86400)
+"""
+TRY = "python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); print(c.inotify_init1(0) >= 0 or os.strerror(ctypes.get_errno()))'"
+
+
+def instances() -> int:
+    """inotify instances that root's processes hold on the whole machine, the nodes' too."""
+    found = 0
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and process.stat().st_uid == 0:
+                found += sum(os.readlink(one).startswith(("anon_inode:inotify", "anon_inode:[inotify")) for one in (process / "fd").iterdir())
+        except OSError:
+            continue
+    return found
+
+
+def may(limit: int) -> None:
+    """What the kernel gives a user from now on; what is open stays open."""
+    kernel.write(kernel.INOTIFY, limit)
+
+
+def restored() -> None:
+    may(kernel.WANTED[kernel.INOTIFY])
+
+
+def hold(cluster, target: str, kind: str, count: int) -> None:
+    """A service of the node that holds them."""
+    cluster.write(target, "/usr/local/bin/kubemend-lab-hold", HOLD)
+    cluster.exec(target, ["systemd-run", "--unit=holder", "--collect", "-p", "LimitNOFILE=15000",
+                          "python3", "/usr/local/bin/kubemend-lab-hold", kind, str(count)])
+    cluster.wait(lambda: b"holds" in cluster.exec(target, "journalctl -q -u holder -o cat; true").stdout, 30, f"a process that holds {count} of {kind}")
+
+
+def let_go(cluster, target: str) -> None:
+    cluster.exec(target, "systemctl stop holder 2>/dev/null; systemctl reset-failed holder 2>/dev/null; rm -f /usr/local/bin/kubemend-lab-hold")
+
+
+def tried(cluster, target: str) -> str:
+    """What a program that wants an instance is told."""
+    return cluster.exec(target, TRY).stdout.decode().strip()
+
+
+class Limits(Incident):
+    """faults: {code: component} that the audit must find on the target, and `elsewhere` on every other host."""
+
+    occupies = "worker"
+    target = "w1"
+    faults: tuple = ()
+    elsewhere: tuple = ()
+
+    def audit(self, cluster, target):
+        return {"args": ["-e", "kubemend_deep=true"], "inventory": None}
+
+    def expect(self, cluster, target):
+        others = [node.name for node in cluster.nodes if node.joined and node.name != target]
+        return {("KM410", node.name, None) for node in cluster.nodes if node.joined and infinite(cluster, node.name)} | {
+            (code, target, component) for code, component in self.faults} | {
+            (code, name, component) for code, component in self.elsewhere for name in others}
+
+
+def infinite(cluster, name: str) -> bool:
+    """Whether the node's runtime came with LimitNOFILE=infinity."""
+    return b"infinity" in cluster.exec(name, ["systemctl", "show", "-p", "LimitNOFILE", "containerd"]).stdout

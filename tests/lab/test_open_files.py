@@ -1,0 +1,74 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kernel settings that are used up, or would not last, on a real cluster: planned, raised where they last, proven, and taken back."""
+
+from __future__ import annotations
+
+import shlex
+
+from tests.lab import kernel, limits, playbook
+from tests.lab.repairing import broken
+
+CONSENT = ("-e", "kubemend_max_risk=1")
+
+
+def ours(cluster) -> dict[str, str]:
+    """Our file on each node, an empty text where there is none."""
+    return {node.name: cluster.exec(node, f"cat {shlex.quote(limits.FILE)} 2>/dev/null; true").stdout.decode() for node in cluster.nodes}
+
+
+def found(report) -> set[str]:
+    """The codes of what is present."""
+    return {item["code"] for item in report["findings"]}
+
+
+def ready(cluster, name: str) -> bool:
+    path = "jsonpath={.status.conditions[?(@.type=='Ready')].status}"
+    return cluster.kubectl("get", "node", name, "-o", path).stdout == b"True"
+
+
+def kubelet(cluster, name: str) -> bytes:
+    return cluster.exec(name, ["systemctl", "show", "-p", "MainPID", "--value", "kubelet"]).stdout
+
+
+def test_too_few_instances_are_raised_where_it_lasts_and_the_node_comes_back(cluster, play, tmp_path):
+    with broken(cluster, "inotify-default", target="w1"):
+        limit = int(kernel.read(kernel.INOTIFY))
+        done, report = play("--check", "--diff", *CONSENT, name="too_many_open_files")
+        assert (done.returncode, "KM402" in found(report)) == (0, True), done.stdout[-3000:]
+        assert {step["remedy"] for step in report["plan"]} == {"kernel_setting"} and f"+{limits.INSTANCES} = 8192" in done.stdout
+        assert int(kernel.read(kernel.INOTIFY)) == limit and set(ours(cluster).values()) == {""}
+        done, report = play(*CONSENT, name="too_many_open_files")
+        assert (done.returncode, {step["state"] for step in report["steps"]}, found(report)) == (0, {"done"}, {"KM410"}), \
+            done.stdout[-4000:]
+        assert int(kernel.read(kernel.INOTIFY)) == 8192 and all(f"{limits.INSTANCES} = 8192" in text for text in ours(cluster).values())
+        # Nobody started the kubelet: its unit tries again, and now it can.
+        cluster.wait(lambda: ready(cluster, "w1"), 120, "w1 to be Ready again")
+        again, second = play(*CONSENT, name="too_many_open_files")
+        assert (again.returncode, second["plan"], second["steps"]) == (0, [], []), again.stdout[-3000:]
+        before = kubelet(cluster, "w1")
+        done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={report['run_id']}", report=str(tmp_path / "revert"))
+        assert done.returncode == 0 and set(ours(cluster).values()) == {""}, done.stdout[-3000:]
+        assert int(kernel.read(kernel.INOTIFY)) == 8192 and kubelet(cluster, "w1") == before
+
+
+def test_a_value_that_is_overridden_is_written_where_nothing_overrides_it(cluster, play):
+    with broken(cluster, "sysctl-overridden", target="w1"):
+        try:
+            done, report = play(*CONSENT, "-e", "kubemend_faults=KM407")
+            assert (done.returncode, [step["state"] for step in report["steps"]], found(report)) == (0, ["done"], set()), done.stdout[-4000:]
+            # sysctl --system reads /etc/sysctl.conf last, which no file of sysctl.d can help: the plan names the line.
+            assert "sysctl --system reads" in done.stdout and "says 512" in done.stdout
+            assert ours(cluster)["w1"].splitlines()[1:] == [f"{limits.INSTANCES} = 8192"]
+        finally:
+            cluster.exec("w1", ["rm", "-f", limits.FILE])
+
+
+def test_one_process_that_holds_most_is_named_and_raising_buys_time(cluster, play):
+    with broken(cluster, "inotify-one-holder", target="w1"):
+        done, report = play(name="too_many_open_files")
+        (leak,) = [item for item in report["findings"] if item["code"] == "KM401"]
+        assert (leak["host"], "python3 (holder.service)" in leak["summary"]) == ("w1", True) and "only buys time" in leak["remedy"], leak
+        pid = int(cluster.exec("w1", ["systemctl", "show", "-p", "MainPID", "--value", "holder"]).stdout)
+        assert pid in [proof["pid"] for proof in leak["evidence"]]
