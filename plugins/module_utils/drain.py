@@ -23,7 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.api import Ap
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 TIMEOUT = 900
-PARALLEL = 10  # evictions that are asked for side by side; how many pods end side by side is up to their budgets
+PARALLEL = 4  # evictions that are asked for side by side: more reach a kubelet faster than it ends pods, and all of them take longer (tests/bench)
 POLL = 0.5
 TELL = 10
 ROUNDS = 3  # pods that were bound at the very moment of the cordon leave in a second one; what comes back always is named
