@@ -26,6 +26,7 @@ KERNEL_DEFAULT = {INSTANCES: 128}  # the others depend on the machine's memory, 
 MOST = {INSTANCES: 2 ** 31 - 1, WATCHES: 2 ** 31 - 1, EVENTS: 2 ** 31 - 1, FILE_MAX: 2 ** 63 - 1, PID_MAX: 4194304}
 WATCHED = (*TARGETS, PID_MAX)
 VENDOR = ("/usr/", "/lib/")
+UNBOUNDED = 2 ** 63 - 1  # what systemd gives fs.file-max before it reads any file: nobody raised it, and a file that says less is a wish
 FULL = 0.95  # of a limit: what is left is gone before anybody has read this
 FILE = "/etc/sysctl.d/99-zz-kubemend.conf"
 UNLIMITED = -1
@@ -285,7 +286,7 @@ def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lastin
         yield Lasting(key, running, max(most, running), f"{path}:{line} says {most}, and {place(found)}, which "
                       + ("is read later" if is_later else "names it without a pattern") + f", says {value}; the kernel has {running} now",
                       ((path, line, f"{key} = {text}"), won))
-    elif running > value:
+    elif running > value and not (key == FILE_MAX and running == UNBOUNDED):
         yield Lasting(key, running, running, f"the kernel has {running}, and {place(found)} brings it back to {value} at the next boot", (won,))
     elif running < value and not found.path.startswith(VENDOR):  # what a distribution ships is nobody's wish, and not for every machine
         yield Lasting(key, running, value, f"{place(found)} says {value}, and the kernel has {running}: it was never loaded, or something lowered it since",

@@ -361,6 +361,12 @@ def test_what_a_distribution_ships_is_nobodys_wish(node):
     assert node.sysctl((f"{SYSCTL}/60-ours.conf", "kernel.pid_max = 4194304\n")).verdict("KM407") == "present"
 
 
+def test_a_file_that_bounds_what_systemd_left_unbounded_is_a_wish(node):
+    assert node.sysctl((f"{SYSCTL}/60-ours.conf", "fs.file-max = 2097152\n")).verdict("KM407") == "clear"
+    node.seen["kernel"][FILE_MAX] = "4194304"
+    assert node.verdict("KM407") == "present"
+
+
 def test_no_limit_at_all_depends_on_the_version(node):
     node.limits_d("* hard nofile unlimited\n")
     found = node.finding("KM406")
