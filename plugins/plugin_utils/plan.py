@@ -4,7 +4,7 @@
 """PRIVATE to this collection: the plan, a pure function of the evidence: what `--check --diff` prints is what is done.
 
 One step is one bounded change of one component on one host, with its own proof and its own way back. Steps come in the
-order in which they are done: cluster by cluster, master by master in the order of their names, on a master stray files
+order in which they are done: cluster by cluster, control-plane hosts first and each by its name, on a master stray files
 first, then the controller manager (it makes the surplus pods), then the scheduler; what lies in the API last, and behind it the probe.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
 
 WAIT_SECONDS = 120
@@ -88,6 +88,7 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
     A fault without a remedy has no step: its finding says what to do.
     """
     by_key = {cluster.key[:key_digits] if cluster.key else None: cluster for cluster in clusters}
+    masters = frozenset(host.host for cluster in by_key.values() for host in cluster.hosts if _is_master(host))
     made: list[tuple[Step, ...]] = []
     for finding in findings:
         remedy = remedies.get(finding.code)
@@ -99,7 +100,7 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
         made += [tuple(replace(step, cluster=finding.cluster) for step in group)] if group else []
     if probe:
         made += [(replace(probe(by_key[key]), cluster=key),) for key in {group[0].cluster for group in made}]
-    made.sort(key=_order)
+    made.sort(key=lambda group: _order(group, masters))
     steps: list[Step] = []
     for step, why in _rows(made):
         step = _consented(replace(step, id=f"{len(steps) + 1:02}-{step.id}", blocked_by=why), consent)
@@ -129,11 +130,16 @@ _RANK = {"recover": 0, "restore_levels": 1, "move_out": 1, "edit_manifest": 2, "
          "patch_workload": 9, CLEAN_UP: 10, PROBE: 11}
 
 
-def _order(group: Sequence[Step]) -> tuple[str, int, str, int, str]:
+def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bool, str, int, str]:
     step = group[0]
     rank = _RANK.get(step.remedy, 5)
-    # What was interrupted is ended before anything is begun: another host's step may rest on it.
-    return step.cluster or "", max(rank, 8) if rank else 0, step.host, rank, step.component or ""
+    # What was interrupted is ended before anything is begun: another host's step may rest on it. Control-plane hosts come before workers, whose
+    # way back may need an API server.
+    return step.cluster or "", max(rank, 8) if rank else 0, step.host not in masters, step.host, rank, step.component or ""
+
+
+def _is_master(host: Host) -> bool:
+    return "control_plane" in host.groups or (host.control_plane is not None and bool(host.control_plane.of("kube-apiserver")))
 
 
 def _consented(step: Step, consent: Consent) -> Step:

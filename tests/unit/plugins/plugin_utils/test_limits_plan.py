@@ -54,6 +54,15 @@ class Node:
         return found
 
 
+def test_control_plane_hosts_come_first_whatever_their_names(world):
+    """The way back of a worker may need an API server."""
+    node = Node(world)
+    other = {**world.documents.pop("w1"), "host": "a-worker"}
+    world.documents["a-worker"] = other
+    world.documents["m2"]["collectors"]["limits"] = {"status": "ok", "data": node.seen}
+    assert [step.host for step in node.steps()] == ["m2", "a-worker"]
+
+
 def key_of(name):
     return {variable: key for key, variable in node_limits.VARIABLES.items()}["kubemend_" + name]
 
