@@ -55,13 +55,14 @@ class Holder:
 
 @dataclass(frozen=True)
 class Shortage:
-    """A limit that is reached: its key, its value, whose it is (None: everybody's), what shows it, and who holds the most."""
+    """A limit that is reached: its key, its value, whose it is (None: everybody's), what shows it, who holds the most, and how many were left."""
 
     key: str
     limit: int
     uid: int | None
     shown: str
     holders: tuple[Holder, ...] = ()
+    left: int = 0
 
     @property
     def culprit(self) -> Holder | None:
@@ -198,7 +199,7 @@ class Limits:
             opened = number(self.tried.get("opened")) if trial == "instance" else None
             shown = f"another inotify {trial} could not be made by {whose(uid)} ({error})" + (
                 f" after {opened} that were left: a kubelet that starts needs more" if opened else "")
-            yield Shortage(key, limit, uid, shown, self._holders(counted, uid))
+            yield Shortage(key, limit, uid, shown, self._holders(counted, uid), opened or 0)
         for one in items(self.walk.get("uids")):
             other, count = number(one.get("uid")), number(one.get(counted))
             if other is not None and count is not None and other != uid and 0 < limit <= count:

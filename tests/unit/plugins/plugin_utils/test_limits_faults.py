@@ -154,6 +154,7 @@ def test_the_pod_of_a_process_can_be_found(node):
 
 def test_a_few_that_are_left_are_not_enough_for_a_kubelet(node):
     node.used_up(opened=3)
+    assert "=128 is nearly used up on w1 for root" in node.finding("KM402").summary
     assert "after 3 that were left: a kubelet that starts needs more" in node.said("KM402")
 
 
