@@ -87,7 +87,8 @@ def _hit(host: Host, document: Mapping[str, Any], limits: Limits, found: list[Sh
     first, uids = found[0], [node_limits.whose(short.uid) for short in found if short.key != FILE_MAX]
     by = f", most of them by {first.culprit} with {first.held(first.culprit)}" if first.culprit else ""
     users = f" for {', '.join(uids[:SHOWN])}" + (f" and {len(uids) - SHOWN} more" if len(uids) > SHOWN else "") if uids else ""
-    return Hit(f"{first.key}={first.limit} is {'nearly ' if first.left else ''}used up on {host.node or host.host}{users}{by}", tuple(_proofs(host, document, limits, found)),
+    used_up = f"{first.key}={first.limit} is {'nearly ' if first.left else ''}used up on {host.node or host.host}{users}{by}"
+    return Hit(used_up, tuple(_proofs(host, document, limits, found)),
                _cure(first, first.culprit), host=host.host, node=host.node, component=first.key,
                severity=None if first.key == FILE_MAX or first.uid == 0 else "warning")
 

@@ -55,8 +55,9 @@ class World:
         self.api = self._api(masters)
 
     def _host(self, name: str, ip: str, groups: list[str]) -> dict[str, Any]:
-        kubelet = {"process": {"pid": 1, "argv": ["kubelet"]}, "argv": ["kubelet"], "unit": {"active_state": "active"}, "ca": {"pem": CA},
-                   "kubeconfig": {"text": "clusters: []"}, "healthz": {"status": 200, "body": "ok", "error": None}}
+        unit = {"name": "kubelet.service", "load_state": "loaded", "active_state": "active", "unit_file_state": "enabled"}
+        kubelet = {"process": {"pid": 1, "argv": ["kubelet"]}, "argv": ["kubelet"], "unit": unit, "ca": {"pem": CA}, "kubeconfig": {"text": "clusters: []"},
+                   "healthz": {"status": 200, "body": "ok", "error": None}}
         collectors = {"system": {"hostname": name, "addresses": [ip, "127.0.0.1"], "clock": CLOCK}, "kubelet": kubelet}
         return {"schema": "kubemend.evidence/1", "host": name, "node": name, "cluster_key": KEY, "status": "ok",
                 "reason": "", "groups": groups, "collected_at": "2027-01-15T08:00:00Z",
