@@ -67,6 +67,12 @@ def tried(cluster, target: str) -> str:
     return cluster.exec(target, TRY).stdout.decode().strip()
 
 
+def unlimited(cluster) -> set:
+    """What a deep audit finds of nodes whose runtime came with LimitNOFILE=infinity."""
+    return {("KM410", node.name, None) for node in cluster.nodes
+            if node.joined and b"infinity" in cluster.exec(node, ["systemctl", "show", "-p", "LimitNOFILE", "containerd"]).stdout}
+
+
 class Limits(Incident):
     """faults: {code: component} that the audit must find on the target, and `elsewhere` on every other host."""
 
@@ -80,11 +86,6 @@ class Limits(Incident):
 
     def expect(self, cluster, target):
         others = [node.name for node in cluster.nodes if node.joined and node.name != target]
-        return {("KM410", node.name, None) for node in cluster.nodes if node.joined and infinite(cluster, node.name)} | {
+        return unlimited(cluster) | {
             (code, target, component) for code, component in self.faults} | {
             (code, name, component) for code, component in self.elsewhere for name in others}
-
-
-def infinite(cluster, name: str) -> bool:
-    """Whether the node's runtime came with LimitNOFILE=infinity."""
-    return b"infinity" in cluster.exec(name, ["systemctl", "show", "-p", "LimitNOFILE", "containerd"]).stdout

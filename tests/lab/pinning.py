@@ -6,7 +6,7 @@ import json
 
 import yaml
 
-from . import jobs, paths
+from . import jobs, limits, paths
 from .incident import Incident
 
 CONFIG = "/var/lib/kubelet/config.yaml"
@@ -154,4 +154,4 @@ class Pinning(Incident):
 
     def expect(self, cluster, target):
         config = "kubelet-config" if paths.version_tuple(cluster.k8s) >= (1, 24) else f"kubelet-config-{'.'.join(cluster.k8s[1:].split('.')[:2])}"
-        return {(code, target, None) for code in self.faults} | ({("KM312", None, config)} if self.says_static else set())
+        return limits.unlimited(cluster) | {(code, target, None) for code in self.faults} | ({("KM312", None, config)} if self.says_static else set())
