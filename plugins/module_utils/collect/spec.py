@@ -100,7 +100,7 @@ COLLECTORS = (
               needs=("kubelet",)),
     Collector("descriptors", "who holds inotify instances, watches and most of its descriptors, by /proc/*/fd", tier=DEEP, timeout=20),
     Collector("space", "what is free where the components' logs and this collection's journal lie", tier=DEEP, timeout=5),
-    Collector("journal", "what earlier runs changed on this node, what they left unfinished, and who holds its lock", timeout=5,
+    Collector("journal", "what earlier runs changed on this node, what they left unfinished, and who holds its lock",
               path="/var/lib/kubemend"),
 )
 BY_NAME = dict((one.name, one) for one in COLLECTORS)
