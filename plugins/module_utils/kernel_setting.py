@@ -40,11 +40,12 @@ def do(step, wanted, host, kernel=KERNEL):
     try:
         present = persist(path, raised, step)
     except (ChangeError, OSError) as error:
-        return _end(step, proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE, "%s: nothing was raised" % files.one_line(error))
-    reason = run(raised, kernel)
+        state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
+        return _end(step, state, "%s of %s could not be written (%s): nothing was raised; see what lies there" % (path, host, files.one_line(error)))
+    reason = run(raised, kernel, host)
     if reason is None:
-        return _end(step, proof.PROVEN, None, {"settings": dict((key, [former[key], read(key, kernel, host)]) for key in raised)})
-    return _back(step, path, present, former, kernel, reason)
+        return _end(step, proof.PROVEN, None, {"settings": dict((key, [former[key], raised[key]]) for key in raised)})
+    return _back(step, record, present, kernel, reason)
 
 
 def place(key, kernel=KERNEL):
@@ -55,7 +56,7 @@ def place(key, kernel=KERNEL):
     return os.path.join(kernel, *parts)
 
 
-def read(key, kernel=KERNEL, host="this host"):
+def read(key, kernel, host):
     """What the kernel has now, a number; guard.Refused."""
     text = (files.text(place(key, kernel), 128) or "").strip()
     if not text.isdigit():
@@ -96,23 +97,24 @@ def merged(present, raised):
     return b"".join(lines + [b"%s = %d\n" % (key.encode(), number) for key, number in sorted(left.items())])
 
 
-def run(raised, kernel=KERNEL):
+def run(raised, kernel, host):
     """Tell the kernel, as far as it has less: why it does not have it, or None."""
     for key, number in sorted(raised.items()):
         try:
-            if read(key, kernel) < number:
+            if read(key, kernel, host) < number:
                 with open(place(key, kernel), "wb", buffering=0) as file:
                     file.write(b"%d\n" % number)
-            now = read(key, kernel)
+            now = read(key, kernel, host)
         except (OSError, guard.Refused) as error:
-            return "%s was not raised to %d: %s" % (key, number, files.one_line(error))
+            return "%s of %s was not raised to %d: %s" % (key, host, number, files.one_line(error))
         if now < number:
-            return "%s is %d after %d was written: the kernel, or something that watches it, does not take it" % (key, now, number)
+            return "%s of %s is %d after %d was written: the kernel, or something that watches it, does not take it" % (key, host, now, number)
     return None
 
 
-def _back(step, path, present, former, kernel, reason):
+def _back(step, record, present, kernel, reason):
     """Our file as it was, and what was raised lowered again: nothing had the time to need it."""
+    path, host = record["path"], record["host"]
     try:
         now = files.read(path, MAX_FILE)
         again = step.also(what="roll back: %s" % path)
@@ -122,13 +124,13 @@ def _back(step, path, present, former, kernel, reason):
             change.replace(path, durable.digest(now), present, again)
     except (ChangeError, OSError) as error:
         return _end(step, proof.FAILED, "%s; and %s was not put back: %s" % (reason, path, files.one_line(error)))
-    for key, number in former.items():
+    for key, number in sorted(record["former_settings"].items()):
         try:
-            if read(key, kernel) != number:
+            if read(key, kernel, host) != number:
                 with open(place(key, kernel), "wb", buffering=0) as file:
                     file.write(b"%d\n" % number)
         except (OSError, guard.Refused) as error:
-            return _end(step, proof.FAILED, "%s; and %s is not %d again: %s" % (reason, key, number, files.one_line(error)))
+            return _end(step, proof.FAILED, "%s; and %s of %s is not %d again: %s" % (reason, key, host, number, files.one_line(error)))
     return _end(step, proof.ROLLED_BACK, "%s; %s is as it was" % (reason, path))
 
 
@@ -145,5 +147,5 @@ def resumed(record, kernel=KERNEL):
         present = None
     if present is None or merged(present, record["settings"]) != present:
         return proof.NOT_DONE, "nothing of it was written"
-    reason = run(record["settings"], kernel)
+    reason = run(record["settings"], kernel, record["host"])
     return (proof.FAILED, reason) if reason else (proof.PROVEN, "the kernel has what %s says" % record["path"])

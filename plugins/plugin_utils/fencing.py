@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene
 
 ALLOW = "-e kubemend_allow={0}"
@@ -34,8 +34,7 @@ def _lifted(scene: Scene, word: str) -> str:
 
 def masked(document: Mapping[str, Any]) -> bool:
     """Whether the kubelet's unit is masked."""
-    unit = control_plane.data(document, "kubelet").get("unit")
-    return isinstance(unit, Mapping) and "masked" in (unit.get("load_state"), unit.get("unit_file_state"))
+    return kubelet_unit.unit(control_plane.data(document, "kubelet").get("unit")).masked
 
 
 def _silent(scene: Scene) -> str | None:

@@ -9,7 +9,7 @@ import re
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, node_limits
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
 
 RISK = 1
 
@@ -38,12 +38,11 @@ def _more(key: str) -> str:
 def _step(scene: Scene, key: str, running: int, value: int, blocked: str | None, note: str) -> Step:
     finding = scene.finding
     where = finding.host or ""
-    if any(host.host == where and host.status == "not_asked" for host in scene.cluster.hosts):
-        blocked = f"it is done on {where}, which --limit leaves out"
     label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{kernel_setting.REMEDY.replace('_', '-')}-{key}")
     diff = f"--- {node_limits.FILE}\n+++ {node_limits.FILE}\n+{key} = {value}\n" + (f"the kernel: {running} -> {value}\n" if value > running else "")
-    return Step(label, where, finding.code, kernel_setting.REMEDY, RISK, node_limits.FILE, key, finding.node, blocked_by=blocked, note=note, diff=diff,
-                limit=60, change={"kind": kernel_setting.REMEDY, "path": node_limits.FILE, "settings": {key: value}}, expect={"component": None})
+    return Step(label, where, finding.code, kernel_setting.REMEDY, RISK, node_limits.FILE, key, finding.node,
+                blocked_by=left_out(scene, where) or blocked, note=note, diff=diff, limit=60,
+                change={"kind": kernel_setting.REMEDY, "path": node_limits.FILE, "settings": {key: value}}, expect={"component": None})
 
 
 REMEDIES = dict.fromkeys(("KM401", "KM402", "KM403", "KM405", "KM407"), raised)

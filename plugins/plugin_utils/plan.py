@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
 
 WAIT_SECONDS = 120
@@ -88,7 +88,7 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
     A fault without a remedy has no step: its finding says what to do.
     """
     by_key = {cluster.key[:key_digits] if cluster.key else None: cluster for cluster in clusters}
-    masters = frozenset(host.host for cluster in by_key.values() for host in cluster.hosts if _is_master(host))
+    masters = frozenset(host.host for cluster in by_key.values() for host in cluster.members)
     made: list[tuple[Step, ...]] = []
     for finding in findings:
         remedy = remedies.get(finding.code)
@@ -138,8 +138,10 @@ def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bo
     return step.cluster or "", max(rank, 8) if rank else 0, step.host not in masters, step.host, rank, step.component or ""
 
 
-def _is_master(host: Host) -> bool:
-    return "control_plane" in host.groups or (host.control_plane is not None and bool(host.control_plane.of("kube-apiserver")))
+def left_out(scene: Scene, host: str) -> str | None:
+    """What forbids a step on a host that this run did not ask."""
+    asked = all(one.status != "not_asked" for one in scene.cluster.hosts if one.host == host)
+    return None if asked else f"it is done on {host}, which --limit leaves out"
 
 
 def _consented(step: Step, consent: Consent) -> Step:

@@ -24,7 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import members
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step, left_out
 
 # As the node's journal names it.
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
@@ -46,8 +46,7 @@ def new_step(scene: Scene, remedy: str, target: str, blocked_by: str | None, ris
     if gone:
         notes.append(f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no quorum")
     where = finding.host or scene.cluster.api_host or ""
-    if any(host.host == where and host.status == "not_asked" for host in scene.cluster.hosts):
-        blocked_by = f"it is done on {where}, which --limit leaves out"
+    blocked_by = left_out(scene, where) or blocked_by
     label = "-".join(part for part in (finding.host, component, remedy.replace("_", "-")) if part)
     return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", label), where, finding.code, remedy,
                 risk, target, component, finding.node, blocked_by=blocked_by, note="; ".join(filter(None, notes)), **more)

@@ -20,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     control_plane,
     cpuset,
     edit_source,
+    fencing,
     kubelet_dropin,
     kubelet_edit,
     manager_state,
@@ -146,7 +147,7 @@ def _blocked(scene: Scene, node: Node, healthy: bool) -> str | None:
     if installer or unit != UNIT:
         return f"the kubelet of {host} is started by {installer or unit}, which this does not stop and start: drain the node, stop it there, move the state " \
                "files out of their folder, start it, uncordon the node"
-    if "masked" in ((kubelet.get("unit") or {}).get("unit_file_state"), (kubelet.get("unit") or {}).get("load_state")):
+    if fencing.masked(scene.document):
         return f"the kubelet of {host} is masked, which somebody did on purpose: unmask it first, or leave the node alone"
     unfit = _unfit(host, node)
     if unfit:

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import conf_lines
 
-FOLDERS = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
+FOLDERS = limits.SYSCTL
 CONF = "/etc/sysctl.conf"
 BLANKS = " \t\r\n\v\f"
 MAX_KEY = 512  # a longer one is no key: a hostile glob costs time

@@ -3,10 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every incident on a real cluster: broken as it was really broken, audited, found exactly, healed.
 
-`make test` runs each incident once, the versions shared out between them, and of the families in SAMPLED as many as stand
-there, drawn by the commit: another commit draws others, the same commit the same. KUBEMEND_TEST_FULL=1 runs the whole matrix
-with the components' own timers and goes on where an interrupted run stopped. KUBEMEND_CASES is a glob over incident names,
-and nothing that it names is left out.
+`make test` shares them out between the versions, and runs of the families in SAMPLED as many as stand there, drawn by the commit
+(drawn.py). KUBEMEND_TEST_FULL=1 runs the whole matrix with the components' own timers and goes on where an interrupted run
+stopped. KUBEMEND_CASES is a glob over incident names, and nothing that it names is left out.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ import random
 import pytest
 
 from tests.gate import machine
-from tests.lab import host, incident, paths, playbook, results, runner
+from tests.lab import drawn as draw, host, incident, paths, playbook, results, runner
 from tests.lab.cluster import Cluster
 
 NEW, OLD = "v1.36.3", "v1.18.4"
 FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
 # What depends on the version of Kubernetes runs on both even in `make test`.
 BOTH = ("healthy", "scheduler-config-file")
-# Families of incidents that are made, and read, by the same code: how many of each are drawn.
-SAMPLED = {"gpu-": 2, "pinning-": 2, "-master-unreachable": 1}
+# Families of incidents that are made, and read, by the same code, and at last all others: how many of each are drawn.
+SAMPLED = {"gpu-": 2, "pinning-": 2, "-master-unreachable": 1, "": 7}
 # The rest of `make test`, dealt out so that neither version costs much more than the other.
 ON_OLD = ("backup-manifest", "broken-yaml", "wrong-master-unreachable", "two-clusters", "value-does-not-parse",
           "mended-while-kubelet-stopped", "foreign-kcm-pod", "gpu-oversubscribed", "gpu-held", "gpu-plugin-gone")
@@ -50,12 +49,12 @@ def chosen() -> list[runner.Case]:
 
 
 def drawn(names: list[str], seed: str) -> list[str]:
-    """The names without those of the families in SAMPLED that this seed does not draw."""
-    left_out: set[str] = set()
+    """Those that both versions get, and of the families in SAMPLED what this seed draws."""
+    rest, chosen = [name for name in names if name not in (*BOTH, *ELSEWHERE)], [name for name in names if name in BOTH]
     for part, count in SAMPLED.items():
-        family = [name for name in names if part in name and name not in ELSEWHERE]
-        left_out.update(set(family) - set(random.Random(f"{seed} {part}").sample(family, min(count, len(family)))))
-    return [name for name in names if name not in left_out]
+        chosen += draw.pick([name for name in rest if part in name], count, f"{seed} {part}")
+        rest = [name for name in rest if part not in name]
+    return sorted(chosen)
 
 
 def on_old(name: str, one: incident.Incident, seed: str) -> bool:
@@ -69,9 +68,8 @@ def test_a_commit_draws_the_same_every_time_and_another_one_others():
     names = sorted(incident.discover())
     first = drawn(names, "a")
     assert first == drawn(names, "a") and {tuple(drawn(names, str(number))) for number in range(20)} != {tuple(first)}
-    for part, count in SAMPLED.items():
-        assert len([name for name in first if part in name and name not in ELSEWHERE]) == count
-    assert {name for name in names if not any(part in name for part in SAMPLED)} <= set(first)
+    assert set(BOTH) <= set(first) and len(first) == len(BOTH) + sum(SAMPLED.values()) and not set(ELSEWHERE) & set(first)
+    assert set(names) - set(ELSEWHERE) == {name for number in range(40) for name in drawn(names, str(number))}
 
 
 @pytest.fixture(scope="module")

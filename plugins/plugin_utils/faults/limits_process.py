@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.limits import ROLES
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, node_limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
@@ -20,7 +21,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits i
 
 SHOWN = 10
 EXIT_LIMITS = 205  # of a unit whose limits the kernel refuses
-RUNTIMES = ("containerd.service", "crio.service", "docker.service", "cri-docker.service")
+RUNTIMES = frozenset(name for name, role in ROLES if role == "runtime")
 DROPIN = "a drop-in with LimitNOFILE= (systemctl edit UNIT) and a restart of it, when that is convenient"
 UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:._-]*\.service\Z")  # what an operator may copy
 MAX_OPEN_FILES = 1000000  # what a kubelet sets for itself, unless its configuration says otherwise

@@ -20,9 +20,8 @@ NO_UNIT = "its kubelet has no unit of systemd"
 def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM501: the kubelet's unit will not start at the next boot, and nobody masked it."""
     unit = _unit(document)
-    missing = host.missing("kubelet")
-    if missing or unit is None:
-        yield Outcome((), missing, host=host.host, applies=bool(missing), note="" if missing else _without(host))
+    if unit is None:
+        yield _without(host)
         return
     boot, hits = kubelet_unit.at_boot(unit), []
     if boot.answer == kubelet_unit.NO and not unit.masked:
@@ -38,9 +37,8 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM503: somebody put the kubelet's unit out of use."""
     unit = _unit(document)
-    missing = host.missing("kubelet")
-    if missing or unit is None:
-        yield Outcome((), missing, host=host.host, applies=bool(missing), note="" if missing else _without(host))
+    if unit is None:
+        yield _without(host)
         return
     until = " until the next boot" if unit.file_state == "masked-runtime" else ""
     runs = "; its process runs on until it ends" if unit.runs else ""
@@ -61,8 +59,11 @@ def _name(unit: kubelet_unit.Unit) -> str:
     return unit.name if unit.name and all(char.isascii() and char.isalnum() or char in "@_.:-" for char in unit.name) else "UNIT"
 
 
-def _without(host: Host) -> str:
-    return "no kubelet" if host.statuses.get("kubelet") == "absent" else NO_UNIT
+def _without(host: Host) -> Outcome:
+    """Of a host whose evidence names no unit: nobody asked, there is no kubelet, or it has none."""
+    missing = host.missing("kubelet")
+    why = "no kubelet" if host.statuses.get("kubelet") == "absent" else NO_UNIT
+    return Outcome((), missing, host=host.host, applies=bool(missing), note="" if missing else why)
 
 
 def _proof(host: Host, unit: kubelet_unit.Unit) -> Proof:

@@ -28,7 +28,7 @@ def pytest(context: Context, *arguments: str, label: str = "", timeout: float = 
 def unit(context: Context) -> counts.Counts:
     found = counts.Counts()
     for label, folder in (("", "tests/unit"), ("-gate", "tests/gate")):
-        found.add(pytest(context, folder, label=label))
+        found.add(pytest(context, folder, label=label, timeout=1500))
     return found
 
 

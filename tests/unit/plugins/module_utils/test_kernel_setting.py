@@ -71,7 +71,7 @@ def test_nothing_is_lowered(node):
 
 
 def test_what_the_kernel_does_not_take_is_taken_back(node, monkeypatch):
-    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel: "it is 128 after 8192 was written")
+    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host: "it is 128 after 8192 was written")
     answer = node.do()
     assert answer["state"] == "rolled_back" and "as it was" in answer["reason"] and not node.path.exists() and node.value() == 128
 
@@ -84,7 +84,7 @@ def test_a_setting_that_is_no_number_is_refused_before_any_is_raised(node):
 
 def test_half_of_it_is_lowered_again(node, monkeypatch):
     run = kernel_setting.run
-    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel: run({OTHER: raised[OTHER]}, kernel) or "the other was refused")
+    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host: run({OTHER: raised[OTHER]}, kernel, host) or "the other was refused")
     node.path.parent.mkdir()
     node.path.write_text("vm.max_map_count = 262144\n")
     answer = node.do({OTHER: 2097152, KEY: 8192})

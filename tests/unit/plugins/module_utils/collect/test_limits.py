@@ -84,19 +84,7 @@ ActiveState=activating
 SubState=auto-restart
 FragmentPath=/lib/systemd/system/containerd.service
 DropInPaths=
-
-MainPID=612
-Result=success
-ExecMainStatus=0
-LimitNOFILE=524288
-LimitNOFILESoft=1024
-Id=ssh.service
-LoadState=loaded
-ActiveState=active
-SubState=running
-FragmentPath=/lib/systemd/system/ssh.service
-DropInPaths=
-
+""" + 2 * """
 MainPID=612
 Result=success
 ExecMainStatus=0
@@ -141,6 +129,14 @@ def told(monkeypatch, text):
     return blocks
 
 
+def failing(error):
+    """A function that raises this, whatever it is given."""
+    def fail(*dummy, **named):
+        raise error
+
+    return fail
+
+
 def test_limits_of_a_process():
     assert procfs.rlimit(LIMITS, "Max open files") == [1024, 524288] and procfs.rlimit(LIMITS, "Max processes") == [-1, 96365]
     assert procfs.rlimit(LIMITS, "Max cpu time") == [-1, -1] and procfs.rlimit(LIMITS, "Max file locks") is None
@@ -155,15 +151,12 @@ def test_whose_it_is_and_what_it_may():
     assert limits.capable("CapBnd:\tx") is None and limits.capable("") is None
 
 
-@pytest.mark.parametrize("text, found", [
-    ("10432\t0\t9223372036854775807\n", [10432, 9223372036854775807]), ("766\t0\t2466177", [766, 2466177]), ("766 0", None), ("", None), ("a b c", None)])
-def test_handles_of_the_machine(text, found):
-    assert limits.file_nr(text) == found
-
-
-@pytest.mark.parametrize("text, found", [("0.20 0.18 0.12 1/80 11206\n", 80), ("0.20 0.18", None), ("0.20 0.18 0.12 80 1", None), ("", None)])
-def test_threads(text, found):
-    assert limits.threads(text) == found
+@pytest.mark.parametrize("parse, text, found", [
+    (limits.file_nr, "10432\t0\t9223372036854775807\n", [10432, 9223372036854775807]), (limits.file_nr, "766\t0\t2466177", [766, 2466177]),
+    (limits.file_nr, "766 0", None), (limits.file_nr, "", None), (limits.file_nr, "a b c", None), (limits.threads, "", None),
+    (limits.threads, "0.20 0.18 0.12 1/80 11206\n", 80), (limits.threads, "0.20 0.18", None), (limits.threads, "0.20 0.18 0.12 80 1", None)])
+def test_handles_and_threads_of_the_machine(parse, text, found):
+    assert parse(text) == found
 
 
 def test_units_of_an_old_systemd(monkeypatch):
@@ -189,10 +182,7 @@ def test_a_block_that_was_cut_off(monkeypatch):
 
 @pytest.mark.parametrize("error", [command.Silent("it said nothing"), command.CommandError("late"), OSError(errno.ENFILE, "Too many open files in system")])
 def test_a_systemd_that_does_not_answer_is_not_a_machine_without_units(monkeypatch, error):
-    def run(argv, seconds=5, limit=1048576):
-        raise error
-
-    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(command, "run", failing(error))
     assert limits.collect(spec.Context({}, [], {}))["units"] is None
 
 
@@ -238,11 +228,7 @@ def test_files_of_each_folder_also_masked_ones(tmp_path, monkeypatch):
         ("etc/10-x.conf", "symlink", "/dev/null", None), ("etc/50-inotify.conf", "file", None, None),
         ("etc/99-sysctl.conf", "symlink", "../sysctl.conf", "missing"), ("usr/50-inotify.conf", "file", None, None)]
     assert records[0]["text"] is None and records[1]["text"].startswith("fs.inotify")
-
-    def listdir(path):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(limits.os, "listdir", listdir)
+    monkeypatch.setattr(limits.os, "listdir", failing(PermissionError(errno.EACCES, "Permission denied")))
     assert [(item["path"], item["error"]) for item in limits.conf_files([str(one)])[1]] == [(str(one), "denied")]
 
 
@@ -301,13 +287,8 @@ def test_a_watch_that_is_refused(monkeypatch):
             os.fstat(fd)
 
 
-@pytest.mark.parametrize("error", [None, OSError("no libc"), MemoryError()])
-def test_nothing_is_claimed_where_it_cannot_be_tried(monkeypatch, error):
-    def libc(name, use_errno):
-        if error:
-            raise error
-        return object()
-
+@pytest.mark.parametrize("libc", [lambda name, use_errno: object(), failing(OSError("no libc")), failing(MemoryError())])
+def test_nothing_is_claimed_where_it_cannot_be_tried(monkeypatch, libc):
     monkeypatch.setattr(ctypes, "CDLL", libc)
     assert limits.tried() == {"instance": "untried", "watch": "untried", "uid": os.geteuid(), "opened": 0}
 

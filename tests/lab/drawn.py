@@ -1,0 +1,47 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `make test` runs of the lab: what no other test stands for always, of the rest as many as stand here, drawn by the commit.
+
+Another commit draws others, the same commit the same. All of it is the whole matrix, `make test-full`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+# Of each family: how many are drawn, and what belongs to it. A part of a test's id each; a test belongs to the first family that has it.
+TESTS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "levels": (3, ("test_capture.py::", "test_capture_restart.py::")),
+    "drains": (4, ("test_drain.py::",)),
+    "failing repairs": (2, ("test_failing_repairs.py::",)),
+    "interruptions": (3, ("test_interrupted.py::",)),
+    "repairs": (3, tuple(f"test_repair.py::test_{name}" for name in (
+        "two_masters", "configuration_file", "stray_backup", "a_dead_kubelet", "broken_yaml", "an_image_that_is_gone", "without_an_api_server"))),
+    "symptoms": (4, ("test_admission.py::", "test_pinning.py::", "test_reset.py::", "test_open_files.py::")),
+}
+# Of these whole files one is drawn: each costs minutes before its first test, a cluster of its own among them.
+FILES = ("test_kubespray.py::", "test_repair_api.py::", "test_roles.py::")
+
+
+def left_out(ids: Iterable[str], seed: str) -> set[str]:
+    """The ids of tests that this seed leaves to others."""
+    ids = sorted(ids)
+    families: dict[str, list[str]] = {name: [] for name in TESTS}
+    for one in ids:
+        family = next((name for name, (_count, parts) in TESTS.items() if any(part in one for part in parts)), None)
+        if family:
+            families[family].append(one)
+    out: set[str] = set()
+    for name, members in families.items():
+        out |= set(members) - set(pick(members, TESTS[name][0], f"{seed} {name}"))
+    (file,) = pick(FILES, 1, f"{seed} files")
+    return out | {one for one in ids if any(other in one for other in FILES if other != file)}
+
+
+def pick(names: Iterable[str], count: int, seed: str) -> list[str]:
+    """That many of them, in their order."""
+    names = list(names)
+    chosen = set(random.Random(seed).sample(names, min(count, len(names))))
+    return [name for name in names if name in chosen]
