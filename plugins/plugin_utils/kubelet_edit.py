@@ -20,6 +20,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_confi
 
 # Setting of a KubeletConfiguration -> the flag that would overrule it.
 FLAGS = {"cpuManagerPolicy": "cpu-manager-policy", "reservedSystemCPUs": "reserved-cpus"}
+# What a kubelet takes where nothing is given.
+DEFAULTS = {"cpuManagerPolicy": "none", "reservedSystemCPUs": ""}
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,17 @@ class Edited:
 
 
 def edited(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> Edited:
-    """What makes the kubelet's next start read these settings. wanted: of FLAGS, to their values. EditRefused with the place and the way out."""
+    """What makes the kubelet's next start read these settings. wanted: of FLAGS, to their values; an empty list as if none had been given.
+
+    EditRefused with the place and the way out.
+    """
     config, by_path, told = kubelet_config.read(kubelet), {}, []
     for key, value in wanted.items():
         setting = config.setting(key, FLAGS[key])
-        if setting is not None and setting.value == value:
+        if (setting.value if setting else DEFAULTS[key]) == value:
             continue
         path = _place(kubelet, config, key)
-        told.append(f"{key}: {value} (was {setting.value if setting else 'not set'})")
+        told.append(f"{key}: {value or 'none'} (was {setting.value if setting else 'not set'})")
         by_path.setdefault(path, {})[key] = value
     changes, diff, after = [], "", kubelet
     for path, values in by_path.items():
@@ -94,7 +99,7 @@ def _prove(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
     config = kubelet_config.read(kubelet)
     for key, value in wanted.items():
         setting = config.setting(key, FLAGS[key])
-        if config.problem or setting is None or setting.value != value:
+        if config.problem or (setting.value if setting else DEFAULTS[key]) != value:
             raise EditRefused(str((kubelet.get("config") or {}).get("path")), None, f"{key} would not be {value} afterwards", edit_source.BY_HAND)
 
 

@@ -129,15 +129,17 @@ def _one_of(*allowed: str) -> Parser:
 
 
 def _cpus(value: Any) -> str:
-    """As reservedSystemCPUs has it."""
+    """As reservedSystemCPUs has it; none is the empty text, as which a kubelet reads a list that was not given."""
     try:
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             raise ValueError
         text = str(value).strip()
+        if text == "none":
+            return ""
         if not cpuset.parse(text):
             raise ValueError
     except (ValueError, cpuset.CpusetError):
-        raise _Bad("a list of CPUs such as 0-1,4") from None
+        raise _Bad("a list of CPUs such as 0-1,4, or none") from None
     return text
 
 

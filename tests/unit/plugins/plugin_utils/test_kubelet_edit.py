@@ -52,6 +52,16 @@ def test_in_the_file(text, after):
     assert all(line in made for line in text.splitlines() if line.startswith("#")) and found.diff.startswith("--- /c.yaml")
 
 
+@pytest.mark.parametrize(("text", "after"), [
+    (HEAD, HEAD), (HEAD + "reservedSystemCPUs: ''\n", HEAD + "reservedSystemCPUs: ''\n"),
+    (HEAD + "reservedSystemCPUs: '0-1'  # ours\nport: 1\n", HEAD + "reservedSystemCPUs: ''  # ours\nport: 1\n"),
+])
+def test_a_list_that_is_taken_away(text, after):
+    found = kubelet_edit.edited(kubelet(text), {"reservedSystemCPUs": ""})
+    assert [applied(text, change) for change in found.changes] == ([after] if text != after else [])
+    assert found.told == ("reservedSystemCPUs: none (was 0-1)" if text != after else "")
+
+
 def test_what_is_so_already_changes_nothing():
     found = kubelet_edit.edited(kubelet(HEAD + "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n"), STATIC)
     assert (found.changes, found.diff) == ((), "")

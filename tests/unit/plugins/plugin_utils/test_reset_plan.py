@@ -199,6 +199,12 @@ def test_a_node_that_is_as_it_should_be_is_left_alone_unless_it_is_forced(node):
     assert [step.remedy for step in wished(world, {}, "force_reset")] == ALL[1:]
 
 
+def test_a_node_that_needs_no_reservation_any_more(node):
+    drain, reset, uncordon = wished(node(state(default="0-3"), STATIC, healthy=True), {"cpuManagerPolicy": "none", "reservedSystemCPUs": ""})
+    assert drain.allowed and reset.note.startswith("cpuManagerPolicy: none (was static), reservedSystemCPUs: none (was 0); ")
+    assert wished(node(NONE, "{}\n", healthy=True), {"cpuManagerPolicy": "none", "reservedSystemCPUs": ""}) == ()
+
+
 def test_a_fault_and_a_wish_are_one_reset_and_the_wish_is_in_it(node):
     steps = wished(node(NONE), {"reservedSystemCPUs": "1"})
     assert [step.remedy for step in steps] == ALL and len(steps[2].change["edits"]) == 1
@@ -207,7 +213,8 @@ def test_a_fault_and_a_wish_are_one_reset_and_the_wish_is_in_it(node):
 
 
 @pytest.mark.parametrize(("config", "settings", "why"), [
-    ("{}\n", {"cpuManagerPolicy": "static"}, "no CPU reserved"), ("{}\n", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "9"}, "CPUs 9 are reserved"),
+    ("{}\n", {"cpuManagerPolicy": "static"}, "no CPU reserved"), (STATIC, {"reservedSystemCPUs": ""}, "no CPU reserved"),
+    ("{}\n", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "9"}, "CPUs 9 are reserved"),
     ("{}\n", {"reservedSystemCPUs": "0-3"}, "4 CPUs are reserved on w1, which has 4: no pod would get any"),
     (STATIC + "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n", {"cpuManagerPolicy": "none"}, "the policy none takes no cpuManagerPolicyOptions"),
 ])

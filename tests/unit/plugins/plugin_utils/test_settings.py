@@ -38,7 +38,7 @@ def test_defaults_are_those_of_the_interface():
     ("pod", "default/job-1", "default/job-1"), ("pod", "0b4f3c1e-8a3b-4d7e-9d62-0c5a4e1f2a3b", "0b4f3c1e-8a3b-4d7e-9d62-0c5a4e1f2a3b"),
     ("capture_components", "kubelet,kube-scheduler", ("kubelet", "kube-scheduler")), ("capture_level", "6", 6), ("capture_seconds", "60", 60),
     ("capture_match", "a(b|c)+", "a(b|c)+"), ("run_id", "last", "last"), ("run_id", "20261121T090000Z-1a2b3c", "20261121T090000Z-1a2b3c"),
-    ("cpu_manager_policy", "none", "none"), ("reserved_cpus", 0, "0"), ("reserved_cpus", " 0-1,4", "0-1,4"),
+    ("cpu_manager_policy", "none", "none"), ("reserved_cpus", 0, "0"), ("reserved_cpus", " 0-1,4", "0-1,4"), ("reserved_cpus", "none", ""),
     ("kubeconfig", None, None), ("expect_pinning", "app in (db, cache),!canary", "app in (db, cache),!canary"),
 ])
 def test_values_as_yaml_and_as_text(name, given, expected):
