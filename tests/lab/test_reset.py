@@ -144,7 +144,7 @@ def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, tmp
     assert done.returncode == 0 and not report["plan"] and cluster.read("w1", pinning.CONFIG).decode() == text, done.stdout[-4000:]
     done, report = role(reserved_cpus="0-63")
     assert done.returncode == 2 and "does not have them online" in done.stdout and pinning.state(cluster, "w1")["policyName"] == "static"
-    done, report = role(cpu_manager_policy="none")
+    done, report = role(cpu_manager_policy="none", reserved_cpus="none")
     assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done"] * 3), done.stdout[-4000:]
     serving(cluster)
-    assert pinning.state(cluster, "w1")["policyName"] == "none"
+    assert pinning.state(cluster, "w1")["policyName"] == "none" and 'reservedSystemCPUs: ""' in cluster.read("w1", pinning.CONFIG).decode()
