@@ -55,6 +55,7 @@ SPEC = {
     "probe": {"type": "bool", "default": False},
     "cleanup_rejected": {"type": "bool", "default": False},
     "patch_workloads": {"type": "bool", "default": False},
+    "prove_pinning": {"type": "bool", "default": False},
     "symptom": {"type": "str"},
     "faults": {"type": "list", "elements": "str"},
     "deep": {"type": "bool", "default": False},
@@ -136,7 +137,8 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
 
 
 def _wishes(args: dict[str, Any]) -> frozenset[str]:
-    return frozenset(name for name, asked in ((plan.CLEAN_UP, args["cleanup_rejected"]), (plan.PATCH, args["patch_workloads"])) if asked)
+    asked = {plan.CLEAN_UP: args["cleanup_rejected"], plan.PATCH: args["patch_workloads"], plan.PINNED: args["prove_pinning"]}
+    return frozenset(name for name in asked if asked[name])
 
 
 def _write_patches(folder: Path, texts: dict[str, str]) -> None:

@@ -31,8 +31,8 @@ AT_WORK = "at_work"  # no end: whoever asks again for the same step waits on
 REVERT = "revert"  # what records of revert_run say in its place
 LEVELS, KUBELET = "restore_levels", "raise_kubelet"
 MANAGERS = ("start_former", "reset_state", "unlend")  # of manager_reset, which few nodes ever need
-SETTING = "kernel_setting"
-REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS, SETTING) + MANAGERS + tuple(sorted(apply_api.SECONDS))
+ALONE = ("kernel_setting", "pinned_pod")  # of a module each
+REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + ALONE + MANAGERS + tuple(sorted(apply_api.SECONDS))
 
 
 def limit_of(step):
@@ -117,7 +117,7 @@ class _Executor:
             return self._recover()
         if self.step["remedy"] == LEVELS:
             return self._levels()
-        if self.step["remedy"] in MANAGERS + (SETTING,):
+        if self.step["remedy"] in MANAGERS + ALONE:
             return self._by_itself()
         through_api, former = self.step["remedy"] in apply_api.SECONDS, None
         if not through_api:
@@ -269,14 +269,10 @@ class _Executor:
             self.notes.append("how the step ended could not be recorded: %s" % files.one_line(error))
 
     def _by_itself(self):
-        """A step that has a module to itself, its guards and its proof with it: few nodes ever need one."""
-        from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting, manager_reset
+        """A step that has a module to itself, its guards and its proof with it."""
         if self.as_step.check:
             return _answer(SKIPPED, "check mode: nothing was changed")
-        if self.step["remedy"] == SETTING:
-            state, reason, seen = kernel_setting.do(self.as_step, self.step, self.host)
-        else:
-            state, reason, seen = manager_reset.do(self.as_step, self.step, self.host, self.params)
+        state, reason, seen = _module_of(self.step["remedy"]).do(self.as_step, self.step, self.host, self.params)
         ends = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
         return _answer(ends.get(state, FAILED), reason, state != proof.NOT_DONE, seen)
 
@@ -331,9 +327,8 @@ class _Executor:
             if state:
                 self._end(record, state, reason)
             return _answer(DONE if state else FAILED, reason)
-        if not record.get("error") and record.get("remedy") == SETTING:
-            from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting
-            state, reason = kernel_setting.resumed(record)
+        if not record.get("error") and record.get("remedy") in ALONE:
+            state, reason = _module_of(record["remedy"]).resumed(record, self.as_step)
             self._end(record, state, reason)
             return _answer(FAILED if state == proof.FAILED else DONE, reason, state == proof.PROVEN)
         if record.get("error") or not record.get("component"):
@@ -366,8 +361,7 @@ class _Executor:
             from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_level
             state, reason = kubelet_level.resumed(record, self.as_step, (self.step.get("guard") or {}).get("allow") or [])
         else:
-            from ansible_collections.kubemend.remediation.plugins.module_utils import manager_reset
-            state, reason = manager_reset.resumed(record, self.as_step)
+            state, reason = _module_of(record["remedy"]).resumed(record, self.as_step)
         if state:
             self._end(record, state, reason)
         return _answer(FAILED if state in (None, proof.FAILED) else DONE, reason, True)
@@ -376,6 +370,12 @@ class _Executor:
         run_ids = journal.run_ids(self.root)
         return any(item["intent"] and item["intent"]["reverts"] == entry and item["end"] and item["end"]["result"] == journal.COMMITTED
                    for run_id in run_ids if run_id >= entry.partition("/")[0] for item in journal.read_run(run_id, self.root))
+
+
+def _module_of(remedy):
+    """The module of a step that has one to itself. Imported late: few nodes ever need one."""
+    from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting, manager_reset, pinned_pod
+    return {"kernel_setting": kernel_setting, "pinned_pod": pinned_pod}.get(remedy, manager_reset)
 
 
 def _listed(value):

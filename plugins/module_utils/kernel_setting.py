@@ -25,7 +25,7 @@ HEADER = b"# Made by kubemend: kernel settings that were raised because they wer
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
 
 
-def do(step, wanted, host, kernel=KERNEL):
+def do(step, wanted, host, dummy_params=None, kernel=KERNEL):
     """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step, its change {path, settings {key: number}}."""
     path = wanted["change"]["path"]
     try:
@@ -139,7 +139,7 @@ def _end(step, state, reason, seen=None):
     return state, reason, seen or {}
 
 
-def resumed(record, kernel=KERNEL):
+def resumed(record, dummy_step=None, kernel=KERNEL):
     """What was interrupted, ended: (how its proof ends, why). Where our file holds the settings, the kernel gets them too."""
     try:
         present = files.read(record["path"], MAX_FILE)

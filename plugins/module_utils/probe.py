@@ -11,10 +11,10 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-import re
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+from ansible_collections.kubemend.remediation.plugins.module_utils.runtime import PAUSE_IMAGE
 
 NAMESPACE = "kube-system"  # it is there, it admits, and few quotas or policies reach into it
 LABEL = ("app.kubernetes.io/managed-by", "kubemend")
@@ -84,7 +84,7 @@ def _place(api):
         ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or [])
         foreign = [taint for taint in spec.get("taints") or [] if not str(taint.get("key")).startswith("node-role.kubernetes.io/")]
         names = [name for image in status.get("images") or [] for name in image.get("names") or []]
-        found = [name for name in names if re.search(r"(^|/)pause(-[a-z0-9]+)?:[^/@]+\Z", name)]
+        found = [name for name in names if PAUSE_IMAGE.search(name)]
         host = ((node.get("metadata") or {}).get("labels") or {}).get("kubernetes.io/hostname")
         if ready and not spec.get("unschedulable") and not foreign and found and host:
             return host, found[0]

@@ -7,12 +7,15 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import json
 import os
+import re
 import stat
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, kubeconfig, procfs
 
 SECONDS = 10
+PAUSE_IMAGE = re.compile(r"(^|/)pause(-[a-z0-9]+)?:[^/@]+\Z")  # of a container that only waits
 USUAL = ("/var/run/dockershim.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/cri-dockerd.sock")
 FOLDERS = command.PATH.split(":") + ["/opt/bin", "/var/lib/rancher/rke2/bin"]
 
@@ -56,6 +59,21 @@ class Runtime:
             return False
         except command.CommandError as error:
             raise RuntimeDown(str(error))
+
+    def images(self):
+        """Names of the images that it has; RuntimeDown where it does not tell."""
+        words = {"crictl": ["images", "-o", "json"], "ctr": ["-n", "k8s.io", "images", "ls", "-q"],
+                 "docker": ["images", "--format", "{{.Repository}}:{{.Tag}}"]}
+        if self.tool is None:
+            raise RuntimeDown("neither crictl nor another tool that asks it is there")
+        try:
+            told = self._run(words[self.tool])
+            found = [name for one in json.loads(told)["images"] for name in one.get("repoTags") or []] if self.tool == "crictl" else told.split()
+        except command.CommandError as error:
+            raise RuntimeDown(str(error))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise RuntimeDown("what %s says of its images cannot be read" % self.tool)
+        return [str(name) for name in found]
 
     def _run(self, words):
         where = {"crictl": ["--runtime-endpoint", "unix://" + self.socket, "--image-endpoint", "unix://" + self.socket,

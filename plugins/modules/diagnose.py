@@ -93,6 +93,11 @@ options:
         C(kubemend_patch_workloads).
     type: bool
     default: false
+  prove_pinning:
+    description:
+      - Whether a reset of a node's CPU manager state proves, before the node takes pods again, that a pod gets CPUs alone, as C(kubemend_prove_pinning).
+    type: bool
+    default: false
   cleanup_rejected:
     description:
       - Whether the plan deletes pods that a kubelet rejected, as C(kubemend_cleanup_rejected).

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain_plan, manager_reset, pending
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain_plan, manager_reset, pending, pinned_pod
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     cluster,
     control_plane,
@@ -26,6 +26,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     manager_state,
     owner,
     pinning,
+    plan,
     remedies,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
@@ -33,6 +34,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
 
 START, RESET = apply_step.MANAGERS[:2]
+PINNED = pinned_pod.REMEDY
 RISK = 3
 READY_SECONDS = 60  # until a Node is ready whose kubelet was started
 UNIT = "kubelet.service"
@@ -78,6 +80,7 @@ def reset(scene: Scene) -> Sequence[Step]:
     lent = bool(words or kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
     steps += [_drain(scene, lent)] if drains else []
     steps += [_reset(scene, after, drains, made)]
+    steps += [_pinned(scene, after)] if drains and plan.PINNED in scene.consent.wishes and after.policy == manager_state.STATIC else []
     steps += [_uncordon(scene)] if drains else []
     return [_with(step, blocked) for step in steps]
 
@@ -260,6 +263,16 @@ def _reset(scene: Scene, node: Node, drained: bool, made: kubelet_edit.Edited) -
     return _step(scene, RESET, " and ".join(paths), diff=made.diff + diff, note="; ".join(filter(None, [made.told, note])),
                  change={"kind": "reset", "path": paths[0], "states": paths, "files": files, "edits": list(made.changes), "reload": True},
                  expect={"component": "kubelet", "policies": policies, "down": not drained})
+
+
+def _pinned(scene: Scene, node: Node) -> Step:
+    """Before the cordon ends: a pod that has whole CPUs gets them alone."""
+    folder = control_plane.data(scene.document, "kubelet").get("static_pod_path")
+    blocked = None if folder else f"the kubelet of {scene.finding.host} starts no static pods, and nothing else proves it on a cordoned node"
+    path = f"{folder or ''}/{pinned_pod.FILE}"
+    return _step(scene, PINNED, path, blocked, diff="a static pod of ours gets CPUs alone, and is removed again\n", limit=pinned_pod.SECONDS,
+                 expect={"component": None}, change={"kind": PINNED, "path": path, "whole_cores": "full-pcpus-only" in node.options,
+                                                     "state": f"{node.seen.get('root_dir')}/cpu_manager_state"})
 
 
 def _uncordon(scene: Scene) -> Step:

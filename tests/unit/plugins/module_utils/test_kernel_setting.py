@@ -26,8 +26,8 @@ class Node:
             place = self.place(key)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text("%d\n" % value)
-        monkeypatch.setattr(kernel_setting.do, "__defaults__", (str(self.kernel),))
-        monkeypatch.setattr(kernel_setting.resumed, "__defaults__", (str(self.kernel),))
+        monkeypatch.setattr(kernel_setting.do, "__defaults__", (None, str(self.kernel)))
+        monkeypatch.setattr(kernel_setting.resumed, "__defaults__", (None, str(self.kernel)))
 
     def place(self, key):
         return Path(kernel_setting.place(key, str(self.kernel)))
