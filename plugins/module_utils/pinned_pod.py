@@ -49,7 +49,7 @@ def do(step, wanted, host, dummy_params=None):
     left = _removed(told["path"], step, evidence)
     if reason or left:
         return _end(step, proof.FAILED, "; ".join(part for part in (reason and "no CPU is given to a pod alone on %s: %s" % (host, reason), left) if part))
-    return _end(step, proof.PROVEN, None, {"cpus": cpus})
+    return _end(step, proof.PROVEN, "a pod of ours had CPUs %s alone" % cpus)
 
 
 def _demand(told, host):
@@ -171,6 +171,6 @@ def resumed(record, step):
     return (proof.FAILED, trouble) if trouble else (proof.NOT_DONE, "its test pod is gone")
 
 
-def _end(step, state, reason, seen=None):
-    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
-    return state, reason, seen or {}
+def _end(step, state, reason):
+    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen={})
+    return state, reason, {}
