@@ -1,0 +1,128 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The static pod that shows that a node pins: what counts as alone, and that it goes again whatever came of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.module_utils import guard, journal, pinned_pod, proof, runtime
+
+RUN, POD, IMAGE = "20261122T101010Z-abcdef", "0e1d5b5e-0000-4000-8000-000000000001", "registry.k8s.io/pause:3.10"
+OWN = {"pod_uid": POD, "container_id": "c1", "cpus": "1", "pod": "kube-system/kubemend-pinned-w1", "name": "pinned"}
+
+
+def state(default="0,2-3", entries=None):
+    return json.dumps({"policyName": "static", "defaultCpuSet": default, "entries": {POD: {"pinned": "1"}} if entries is None else entries, "checksum": 1})
+
+
+@pytest.mark.parametrize(("text", "own", "count", "given", "why"), [
+    (state(), OWN, 1, "1", None), (state(entries={"c1": "1"}), OWN, 1, "1", None),  # 1.17 and older
+    (state("0,3", {POD: {"pinned": "1-2"}}), {**OWN, "cpus": "1-2"}, 2, "1-2", None),
+    (state(), {**OWN, "cpus": "0-3"}, 1, None, "its cgroup 0-3"), (state(), {**OWN, "cpus": None}, 1, None, "its cgroup None"),
+    (state("0-3"), OWN, 1, None, "[1] are everybody's"), (state(), OWN, 2, None, "of which none are everybody's"),
+    (state(entries={}), OWN, 1, None, "no entry for it"), ("{", OWN, 1, None, "cannot be read"), (None, OWN, 1, None, "cannot be read"),
+    ("[]", OWN, 1, None, "cannot be read"), (state("x"), OWN, 1, None, "cannot be read"), (state(entries={POD: "1"}), OWN, 1, None, "cannot be read"),
+])
+def test_what_counts_as_alone(text, own, count, given, why):
+    found, reason = pinned_pod.alone(text, own, count)
+    assert found == given and (reason is None if why is None else why in reason)
+
+
+@pytest.mark.parametrize(("rows", "count"), [([[0, 0, 0, 0], [1, 1, 0, 0]], 1), ([[0, 0, 0, 0], [1, 0, 0, 0], [2, 0, 1, 1], [3, 0, 1, 1]], 2), ([], 1)])
+def test_threads_of_a_core(rows, count):
+    assert pinned_pod.threads(rows) == count
+
+
+def test_the_pod_is_guaranteed_and_fetches_nothing():
+    (container,) = json.loads(pinned_pod.manifest(IMAGE, 2))["spec"]["containers"]
+    assert container["resources"]["requests"] == container["resources"]["limits"] == {"cpu": "2", "memory": "32Mi"}
+    assert (container["image"], container["imagePullPolicy"]) == (IMAGE, "Never")
+
+
+class Node:
+    """A kubelet that starts what lies in its folder, and stops what does not."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root, self.static, self.state = str(folder / "k"), folder / "manifests", folder / "cpu_manager_state"
+        self.static.mkdir()
+        self.file, self.healthy, self.images, self.pins, self.stuck = self.static / pinned_pod.FILE, True, [IMAGE, "x:1"], True, False
+        monkeypatch.setattr(pinned_pod, "EVERY", 0)
+        monkeypatch.setattr(pinned_pod, "RUNS", 0.05)
+        monkeypatch.setattr(pinned_pod, "GONE", 0.05)
+        monkeypatch.setattr(pinned_pod.kubelet_restart, "look", lambda host: SimpleNamespace(healthy=self.healthy, evidence={"static_pod_path": str(self.static)}))
+        monkeypatch.setattr(pinned_pod.runtime, "find", lambda evidence: SimpleNamespace(images=self.names))
+        monkeypatch.setattr(pinned_pod, "_container", lambda evidence: self.container())
+
+    def names(self) -> list[str]:
+        if self.images is None:
+            raise runtime.RuntimeDown("no answer")
+        return self.images
+
+    def container(self) -> dict[str, Any] | None:
+        if not self.file.exists():
+            return OWN if self.stuck else None
+        self.state.write_text(state() if self.pins else state("0-3", {}))
+        return OWN
+
+    def do(self) -> tuple[str, str]:
+        wanted = {"id": "04-pinned", "remedy": "pinned_pod", "change": {"path": str(self.file), "whole_cores": False, "state": str(self.state)}}
+        found, why, _seen = pinned_pod.do(journal.Step(RUN, "04-pinned", "pinned", "KM301", self.root), wanted, "w1")
+        return found, why or ""
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    return Node(tmp_path, monkeypatch)
+
+
+def test_shown_and_gone_again(node: Node) -> None:
+    assert node.do() == ("proven", "a pod of ours had CPUs 1 alone") and not node.file.exists() and proof.unproven(node.root) == []
+    assert node.do()[0] == "failed"  # the same step once more: a connection that was made twice
+
+
+def test_a_node_that_does_not_pin_fails_and_keeps_nothing(node: Node) -> None:
+    node.pins = False
+    found, why = node.do()
+    assert found == "failed" and "no CPU is given to a pod alone on w1: the CPU manager's state has no entry" in why and not node.file.exists()
+
+
+def test_a_pod_that_stays_is_said(node: Node) -> None:
+    node.stuck = True
+    found, why = node.do()
+    assert found == "failed" and "its pod is not gone" in why and "no CPU is given" not in why
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    ({"healthy": False}, "is not healthy"), ({"images": ["x:1"]}, "has no image of a container that only waits"), ({"images": None}, "does not tell its images"),
+    ({"static": Path("/other")}, "starts no static pods from")])
+def test_refused_before_anything_is_written(node: Node, change: dict[str, Any], why: str) -> None:
+    vars(node).update(change)
+    found, said = node.do()
+    assert found == "not_done" and why in said and not node.file.exists() and proof.read(RUN, "04-pinned", node.root) is None
+
+
+def test_somebody_elses_file_is_left(node: Node) -> None:
+    node.file.write_text("mine")
+    assert node.do()[0] == "not_done" and node.file.read_text() == "mine"
+
+
+def test_killed_while_it_ran(node: Node) -> None:
+    node.file.write_bytes(pinned_pod.manifest(IMAGE, 1))
+    record = {"host": "w1", "path": str(node.file)}
+    assert pinned_pod.resumed(record, journal.Step(RUN, "r", "recover", "KM902", node.root)) == ("not_done", "its test pod is gone") and not node.file.exists()
+
+
+def test_nothing_is_known_of_the_kubelet_then(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(host: str) -> None:
+        raise guard.Refused("nothing was changed")
+
+    node.file.write_text("{}")
+    monkeypatch.setattr(pinned_pod.kubelet_restart, "look", refuse)
+    found, why = pinned_pod.resumed({"host": "w1", "path": str(node.file)}, journal.Step(RUN, "r", "recover", "KM902", node.root))
+    assert found == "failed" and "remove it" in why and node.file.exists()
