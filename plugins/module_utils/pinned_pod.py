@@ -36,17 +36,17 @@ def do(step, wanted, host, dummy_params=None):
         evidence, count = _demand(told, host), threads(pinning.topology()) if told["whole_cores"] else 1
         data = manifest(_image(evidence, host), count)
         record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": told["path"], "expect": {},
-                  "guard": wanted.get("guard"), "former": None}
+                  "made": not os.path.lexists(os.path.dirname(told["path"])), "guard": wanted.get("guard"), "former": None}
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)", {}
     except (guard.Refused, ChangeError) as error:
         return proof.NOT_DONE, str(error), {}
     try:
-        change.create_file(told["path"], data, step.also(keep=KEPT), change.Attributes(0o600))
+        change.create_file(told["path"], data, step.also(keep=KEPT), change.Attributes(0o600), make_folder=True)
     except (ChangeError, OSError) as error:
         return _end(step, proof.NOT_DONE, "%s of %s was not written: %s" % (told["path"], host, files.one_line(error)))
     cpus, reason = _pinned(evidence, told["state"], count)
-    left = _removed(told["path"], step, evidence)
+    left = _removed(record, step, evidence)
     if reason or left:
         return _end(step, proof.FAILED, "; ".join(part for part in (reason and "no CPU is given to a pod alone on %s: %s" % (host, reason), left) if part))
     return _end(step, proof.PROVEN, "a pod of ours had CPUs %s alone" % cpus)
@@ -146,11 +146,14 @@ def _container(evidence):
     return next((one for one in seen["containers"] or () if (one["pod"] or "").startswith(mine) and one["name"] == "pinned"), None)
 
 
-def _removed(path, step, evidence):
-    """Our file away, and its pod gone: why not, or None."""
+def _removed(record, step, evidence):
+    """Our file away, the folder that was made for it too, and its pod gone: why not, or None."""
+    path = record["path"]
     try:
         if os.path.lexists(path):
             change.move_out(path, durable.digest(files.read(path, 65536)), step.also(keep=KEPT))
+        if record.get("made") and os.path.isdir(os.path.dirname(path)) and not os.listdir(os.path.dirname(path)):
+            os.rmdir(os.path.dirname(path))  # kubeadm's workers have none: the kubelet looks for it every 20 s all the same
     except (ChangeError, OSError) as error:
         return "%s is still there (%s): remove it" % (path, files.one_line(error))
     end = time.monotonic() + GONE
@@ -167,7 +170,7 @@ def resumed(record, step):
         evidence = kubelet_restart.look(record["host"]).evidence
     except guard.Refused as error:
         return proof.FAILED, "%s; %s is still there: remove it" % (error, record["path"])
-    trouble = _removed(record["path"], step, evidence)
+    trouble = _removed(record, step, evidence)
     return (proof.FAILED, trouble) if trouble else (proof.NOT_DONE, "its test pod is gone")
 
 

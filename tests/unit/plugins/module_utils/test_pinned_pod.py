@@ -50,7 +50,6 @@ class Node:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root, self.static, self.state = str(folder / "k"), folder / "manifests", folder / "cpu_manager_state"
-        self.static.mkdir()
         self.file, self.healthy, self.images, self.pins, self.stuck = self.static / pinned_pod.FILE, True, [IMAGE, "x:1"], True, False
         monkeypatch.setattr(pinned_pod, "EVERY", 0)
         monkeypatch.setattr(pinned_pod, "RUNS", 0.05)
@@ -82,7 +81,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
 
 def test_shown_and_gone_again(node: Node) -> None:
-    assert node.do() == ("proven", "a pod of ours had CPUs 1 alone") and not node.file.exists() and proof.unproven(node.root) == []
+    assert node.do() == ("proven", "a pod of ours had CPUs 1 alone") and not node.static.exists() and proof.unproven(node.root) == []
     assert node.do()[0] == "failed"  # the same step once more: a connection that was made twice
 
 
@@ -108,20 +107,25 @@ def test_refused_before_anything_is_written(node: Node, change: dict[str, Any], 
 
 
 def test_somebody_elses_file_is_left(node: Node) -> None:
+    node.static.mkdir()
     node.file.write_text("mine")
     assert node.do()[0] == "not_done" and node.file.read_text() == "mine"
 
 
-def test_killed_while_it_ran(node: Node) -> None:
+@pytest.mark.parametrize("made", [True, False])
+def test_killed_while_it_ran(node: Node, made: bool) -> None:
+    node.static.mkdir()
     node.file.write_bytes(pinned_pod.manifest(IMAGE, 1))
-    record = {"host": "w1", "path": str(node.file)}
-    assert pinned_pod.resumed(record, journal.Step(RUN, "r", "recover", "KM902", node.root)) == ("not_done", "its test pod is gone") and not node.file.exists()
+    record = {"host": "w1", "path": str(node.file), "made": made}
+    assert pinned_pod.resumed(record, journal.Step(RUN, "r", "recover", "KM902", node.root)) == ("not_done", "its test pod is gone")
+    assert not node.file.exists() and node.static.exists() is not made
 
 
 def test_nothing_is_known_of_the_kubelet_then(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(host: str) -> None:
         raise guard.Refused("nothing was changed")
 
+    node.static.mkdir()
     node.file.write_text("{}")
     monkeypatch.setattr(pinned_pod.kubelet_restart, "look", refuse)
     found, why = pinned_pod.resumed({"host": "w1", "path": str(node.file)}, journal.Step(RUN, "r", "recover", "KM902", node.root))
