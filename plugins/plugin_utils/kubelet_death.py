@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import kubelet_starts, kubelet_unit
@@ -128,6 +128,20 @@ def death(lines: Sequence[Any], facts: Any) -> Death | None:
         return refused or (_death(found[-2], unit) if again and len(found) > 1 and found[-2].exit is not None else None)
     start = next((one for one in reversed(found) if one.exit is not None), found[-1]) if unit.runs else found[-1]
     return _death(start, unit)
+
+
+def repeated(lines: Sequence[Any], facts: Any) -> Death | None:
+    """What the last two starts that ended both died of, by what systemd's own lines say of their ends; None unless both are certain.
+
+    Between two deaths of a kubelet that is started again and again its unit tells of the new process, so that death() is not certain.
+    """
+    unit = kubelet_unit.unit(facts)
+    ended = [one for one in kubelet_starts.starts(lines if isinstance(lines, (list, tuple)) else ()) if one.exit is not None][-2:]
+    told = [_death(one, replace(unit, status=one.exit[1], result=one.result)) for one in ended if one.exit is not None]
+    if len(told) < 2 or not all(one is not None and one.certain for one in told):
+        return None
+    older, newer = told
+    return newer if older and newer and (older.cause, older.what) == (newer.cause, newer.what) else None
 
 
 def _death(start: Start, unit: Unit) -> Death | None:

@@ -51,5 +51,25 @@ SYMPTOMS = {
             title="Too many open files",
             causes=("KM401", "KM402", "KM403", "KM404", "KM405", "KM406", "KM407", "KM408", "KM409", "KM410"),
         ),
+        Symptom(
+            name="node_unreachable",
+            title="A node is NotReady or unreachable",
+            causes=(
+                "KM503",
+                "KM502",
+                "KM501",
+                "KM505",
+                "KM506",
+                "KM507",
+                "KM510",
+                "KM515",
+                "KM516",
+                "KM517",
+                "KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM309", "KM310",
+                "KM401",
+                "KM402",
+                "KM409",
+            ),
+        ),
     )
 }

@@ -12,6 +12,7 @@ from .incident import Incident
 CONFIG = "/var/lib/kubelet/config.yaml"
 STATE = "/var/lib/kubelet/cpu_manager_state"
 MEMORY_STATE = "/var/lib/kubelet/memory_manager_state"
+KEEP_DOWN = frozenset(("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM309", "KM310"))  # faults of incidents that end so
 STATIC = {"cpuManagerPolicy": "static", "systemReserved": {"cpu": "500m"}}
 
 
@@ -154,4 +155,5 @@ class Pinning(Incident):
 
     def expect(self, cluster, target):
         config = "kubelet-config" if paths.version_tuple(cluster.k8s) >= (1, 24) else f"kubelet-config-{'.'.join(cluster.k8s[1:].split('.')[:2])}"
-        return limits.unlimited(cluster) | {(code, target, None) for code in self.faults} | ({("KM312", None, config)} if self.says_static else set())
+        down = {("KM502", target, "kubelet")} if KEEP_DOWN & set(self.faults) else set()
+        return limits.unlimited(cluster) | down | {(code, target, None) for code in self.faults} | ({("KM312", None, config)} if self.says_static else set())

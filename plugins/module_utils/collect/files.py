@@ -29,6 +29,7 @@ FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 PATH_ONLY = getattr(os, "O_PATH", 0o10000000)
 HINTS = (b"token", b"secret", b"passw", b"passphrase", b"key-data", b"keydata", b"apikey", b"api_key", b"api-key", b"access_key",
          b"access-key", b"accesskey", b"private", b"credential", b"bearer", b"authorization:", b"basic ", b"eyj", b"env:", b'env"')  # as mask knows them
+EMPTY = "it is empty"
 BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "symlink"))
 
@@ -235,7 +236,8 @@ def certificates(text_of):
 def pem(path, root=None):
     """{path, pem, error} of a certificate file."""
     try:
-        found = certificates(read(path, root=root).decode("utf-8", "replace"))
-        return {"path": path, "pem": found, "error": None if found else "no certificate in it"}
+        data = read(path, root=root)
+        found = certificates(data.decode("utf-8", "replace"))
+        return {"path": path, "pem": found, "error": None if found else "no certificate in it" if data else EMPTY}
     except OSError as error:
         return {"path": path, "pem": None, "error": reason(error)}

@@ -19,15 +19,15 @@ NO_UNIT = "its kubelet has no unit of systemd"
 
 def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM501: the kubelet's unit will not start at the next boot, and nobody masked it."""
-    unit = _unit(document)
+    unit = unit_of(document)
     if unit is None:
-        yield _without(host)
+        yield without(host)
         return
     boot, hits = kubelet_unit.at_boot(unit), []
     if boot.answer == kubelet_unit.NO and not unit.masked:
-        name, node = _name(unit), host.node or host.host
+        name, node = shell_name(unit), host.node or host.host
         doing = "runs, and will not after the next boot" if unit.runs else "is not running, and will not be after the next boot"
-        hits = [Hit(f"the kubelet of {node} {doing}: {boot.why}", (_proof(host, unit),), f"systemctl enable --no-reload {name}" + (
+        hits = [Hit(f"the kubelet of {node} {doing}: {boot.why}", (proof(host, unit),), f"systemctl enable --no-reload {name}" + (
             "" if unit.runs else f", and systemctl start {name}"), host=host.host, node=host.node, component="kubelet",
             severity="warning" if unit.runs else None)]
     lacking = (Missing(host.host, "kubelet", "error"),) if boot.answer == kubelet_unit.UNKNOWN and not unit.masked else ()
@@ -36,37 +36,39 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
 def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM503: somebody put the kubelet's unit out of use."""
-    unit = _unit(document)
+    unit = unit_of(document)
     if unit is None:
-        yield _without(host)
+        yield without(host)
         return
     until = " until the next boot" if unit.file_state == "masked-runtime" else ""
     runs = "; its process runs on until it ends" if unit.runs else ""
     remedy = ("see whether its file is a link to /dev/null or was emptied (ls -l, systemctl cat); ask who masked it, and why; nothing here repairs this node "
-              f"unless kubemend_allow has fenced; systemctl unmask {_name(unit)} ends it")
-    hits = [Hit(f"the kubelet of {host.node or host.host} is masked{until}: somebody took the node out on purpose{runs}", (_proof(host, unit),), remedy,
+              f"unless kubemend_allow has fenced; systemctl unmask {shell_name(unit)} ends it")
+    hits = [Hit(f"the kubelet of {host.node or host.host} is masked{until}: somebody took the node out on purpose{runs}", (proof(host, unit),), remedy,
                 host=host.host, node=host.node, component="kubelet")] if unit.masked else []
     yield Outcome(tuple(hits), host=host.host, component="kubelet")
 
 
-def _unit(document: Mapping[str, Any]) -> kubelet_unit.Unit | None:
+def unit_of(document: Mapping[str, Any]) -> kubelet_unit.Unit | None:
+    """The unit of this host's kubelet; None where its evidence names none."""
     found = control_plane.data(document, "kubelet").get("unit")
     return kubelet_unit.unit(found) if isinstance(found, Mapping) else None
 
 
-def _name(unit: kubelet_unit.Unit) -> str:
+def shell_name(unit: kubelet_unit.Unit) -> str:
     """As an operator may copy it into a shell."""
     return unit.name if unit.name and all(char.isascii() and char.isalnum() or char in "@_.:-" for char in unit.name) else "UNIT"
 
 
-def _without(host: Host) -> Outcome:
+def without(host: Host) -> Outcome:
     """Of a host whose evidence names no unit: nobody asked, there is no kubelet, or it has none."""
     missing = host.missing("kubelet")
     why = "no kubelet" if host.statuses.get("kubelet") == "absent" else NO_UNIT
     return Outcome((), missing, host=host.host, applies=bool(missing), note="" if missing else why)
 
 
-def _proof(host: Host, unit: kubelet_unit.Unit) -> Proof:
+def proof(host: Host, unit: kubelet_unit.Unit) -> Proof:
+    """What systemd says of it."""
     words = (unit.active, unit.sub, unit.file_state or unit.load)
     return Proof("unit", host.host, object=one_line(unit.name, 80), text=", ".join(one_line(word, 40) for word in words if word))
 

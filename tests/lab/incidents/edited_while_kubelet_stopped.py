@@ -28,7 +28,7 @@ class EditedWhileKubeletStopped(Incident):
         cluster.exec(target, ["systemctl", "start", "kubelet"])
 
     def expect(self, cluster, target):
-        return {("KM103", target, SCHEDULER), ("KM108", target, SCHEDULER)}
+        return {("KM103", target, SCHEDULER), ("KM108", target, SCHEDULER), ("KM502", target, "kubelet")}
 
 
 INCIDENT = EditedWhileKubeletStopped()

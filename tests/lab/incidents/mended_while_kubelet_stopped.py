@@ -23,7 +23,7 @@ class MendedWhileKubeletStopped(TwoLeaders):
     undo = EditedWhileKubeletStopped.undo
 
     def expect(self, cluster, target):
-        return {("KM102", target, SCHEDULER), ("KM108", target, SCHEDULER)}
+        return {("KM102", target, SCHEDULER), ("KM108", target, SCHEDULER), ("KM502", target, "kubelet")}
 
 
 INCIDENT = MendedWhileKubeletStopped()
