@@ -14,13 +14,13 @@ import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    api_proxy, collect_configs, collect_jobs, collect_pinning, collect_pod, collect_rejected, kubeconfig)
+    api_proxy, collect_configs, collect_jobs, collect_nodes, collect_pending, collect_pinning, collect_pod, collect_rejected, kubeconfig)
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, one_line
 from ansible_collections.kubemend.remediation.plugins.module_utils.api_proxy import Door
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal
 from ansible_collections.kubemend.remediation.plugins.module_utils.cordon_mark import cordon_of
 
-COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pinnable", "pod", "work")
+COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pending", "pinnable", "pod", "work")
 # They read every pod: only asked for where a fault needs them.
 DEEP = ("pinnable",)
 MAX_SERVERS = 9
@@ -136,7 +136,9 @@ class Reader:
         for item in self.api.items("/api/v1/nodes"):
             node = node_of(item)
             found[node["uid"] or node["name"]] = node
-        return {"items": sorted(found.values(), key=lambda node: node["name"] or "")}, False
+        items = sorted(found.values(), key=lambda node: node["name"] or "")
+        collect_nodes.leased(self.api, items)
+        return {"items": items}, False
 
     def kubeadm_config(self):
         """kubeadm's record of the cluster."""
@@ -196,6 +198,10 @@ class Reader:
         self.refused = data["items"]
         return data, cut
 
+    def pending(self):
+        """Pods that no scheduler finds a node for. What was read until the time limit still proves something."""
+        return collect_pending.collect(self.api, _late)
+
     def pinnable(self):
         """Pods and workloads that look meant for CPU pinning and get none. What was read until the time limit still proves something."""
         return collect_pinning.collect(self.api, self.expected, _late)
@@ -229,7 +235,7 @@ def node_of(item):
             "control_plane": any(role in labels for role in roles) or labels.get("kubernetes.io/role") == "master",
             "labels": dict((name, value) for name, value in labels.items() if LABEL.match(name)),
             "ready": ready[0] if ready else "Unknown", "unschedulable": bool(spec.get("unschedulable")), "cordon": cordon_of(item),
-            "created": meta.get("creationTimestamp"),
+            "created": meta.get("creationTimestamp"), "taints": collect_nodes.taints_of(item), "conditions": collect_nodes.conditions_of(item),
             "devices": collect_rejected.resources_of(item)}
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_unit
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_unit, taints
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene
 
 ALLOW = "-e kubemend_allow={0}"
+CORDON = "node.kubernetes.io/unschedulable"
 FENCED, API_DOWN = "fenced", "api_down"
 
 
@@ -60,4 +61,7 @@ def _fence(scene: Scene) -> str | None:
     cordon = found.get("cordon")
     if found.get("unschedulable") and not (isinstance(cordon, Mapping) and not cordon.get("held")):
         return f"somebody cordoned {node}"
-    return None
+    carried = found.get("taints")
+    fences = [one for one in map(taints.explained, carried if isinstance(carried, (list, tuple)) else ()) if one and one.owner.fence]
+    fence = next((one for one in fences if one.taint.key != CORDON), None)  # a cordon's taint stays with the cordon, ours among them
+    return f"{node} carries the taint {fence.taint} ({fence.owner.means})" if fence else None

@@ -6,7 +6,15 @@
 from __future__ import annotations
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
-    control_plane, kubelet, limits, managers, nodes, pinning, run, scheduling,
+    control_plane,
+    kubelet,
+    limits,
+    managers,
+    node_api,
+    nodes,
+    pinning,
+    run,
+    scheduling,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault
 
@@ -20,5 +28,5 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
     return dict(sorted(found.items()))
 
 
-CATALOGUE = _catalogue(control_plane.FAULTS, scheduling.FAULTS, managers.FAULTS, pinning.FAULTS, limits.FAULTS, nodes.FAULTS, kubelet.FAULTS,
-                       run.FAULTS)
+CATALOGUE = _catalogue(
+    control_plane.FAULTS, scheduling.FAULTS, managers.FAULTS, pinning.FAULTS, limits.FAULTS, nodes.FAULTS, kubelet.FAULTS, node_api.FAULTS, run.FAULTS)

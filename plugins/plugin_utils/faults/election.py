@@ -261,6 +261,11 @@ def _locks(process: Process) -> frozenset[str] | None:
     return frozenset(f"{item} {namespace}/{name}" for item in kinds.get(kind, (kind,)))
 
 
+def lock_names(process: Process) -> frozenset[str]:
+    """The names of the lock objects in kube-system that an instance takes, or of any where it does not tell."""
+    return frozenset(lock.split("/", 1)[1] for lock in _locks(process) or () if " kube-system/" in lock)
+
+
 def _default_kind(version: tuple[int, int] | None) -> str | None:
     if version is None:
         return None

@@ -88,15 +88,18 @@ class World:
     def _api(self, masters: int) -> dict[str, Any]:
         lock = [{"kind": "Lease", "namespace": "kube-system", "name": name, "uid": f"uid-{name}", "holder": "m1_x",
                  "renew_time": "2027-01-15T08:00:00Z", "transitions": 0} for name in PORTS]
-        nodes = [{"name": f"m{n}", "control_plane": True, "devices": {}, "addresses": [{"type": "InternalIP", "address": f"10.0.0.{n}"}]}
-                 for n in range(1, masters + 1)]
-        nodes.append({"name": "w1", "control_plane": False, "devices": {}, "addresses": []})
+        well = {"ready": "True", "unschedulable": False, "cordon": None, "lease": "2027-01-15T08:00:00.000000Z",
+                "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "since": "2027-01-14T08:00:00Z"}]}
+        master = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+        nodes = [{"name": f"m{n}", "control_plane": True, "devices": {}, "addresses": [{"type": "InternalIP", "address": f"10.0.0.{n}"}],
+                  "taints": [dict(master)], **copy.deepcopy(well)} for n in range(1, masters + 1)]
+        nodes.append({"name": "w1", "control_plane": False, "devices": {}, "addresses": [], "taints": [], **copy.deepcopy(well)})
         found = {"server": {"git_version": "v1.30.1", "kube_system_uid": "ks"}, "nodes": {"items": nodes},
                  "endpoints": {"addresses": [f"10.0.0.{n}:6443" for n in range(1, masters + 1)]},
                  "locks": {"servers": [{"address": f"10.0.0.{n}:6443", "error": None, "kube_system_uid": "ks",
                                         "objects": copy.deepcopy(lock)} for n in range(1, masters + 1)]},
                  "jobs": {"listed": 0, "events_oldest": None, "items": []}, "rejected": {"items": [], "total": 0, "nodes": {}},
-                 "pinnable": {"items": []}}
+                 "pending": {"items": [], "total": 0}, "pinnable": {"items": []}}
         return {"schema": "kubemend.evidence/1", "kind": "cluster", "host": "m1", "cluster_key": KEY, "status": "ok",
                 "reason": "", "collected_at": "2027-01-15T08:00:00Z",
                 "collectors": {**{key: {"status": "ok", "data": value} for key, value in found.items()},

@@ -261,6 +261,30 @@ def test_our_own_cordon(node, cordon, allowed):
     assert node.step().allowed
 
 
+@pytest.mark.parametrize(("taint", "means"), [
+    ({"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}, "the node is declared dead"),
+    ({"key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule"}, "the cloud says that the instance is shut down"),
+    ({"key": "ToBeDeletedByClusterAutoscaler", "value": "1", "effect": "NoSchedule"}, "the node is being drained to be deleted")])
+def test_a_taint_that_fences(node, taint, means):
+    node.api_node()["taints"] = [{"key": "caf", "effect": "NoExecute"}, taint]
+    blocked = node.step().blocked_by
+    assert blocked.startswith(f"w1 carries the taint {taint['key']}") and means in blocked and blocked.endswith(f"{ALLOW}fenced")
+    assert node.step("fenced").allowed
+
+
+@pytest.mark.parametrize("listed", [
+    None, [], 7, "x", [None, 7], [{"key": "caf", "value": "log", "effect": "NoExecute"}], [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}],
+    [{"key": "node.kubernetes.io/out-of-service", "effect": "PreferNoSchedule"}]])
+def test_a_taint_that_fences_nobody(node, listed):
+    node.api_node()["taints"] = listed
+    assert node.step().allowed
+
+
+def test_the_taint_of_our_own_cordon_is_no_fence(node):
+    node.api_node().update(unschedulable=True, cordon={"run": "r", "held": False}, taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}])
+    assert node.step().allowed
+
+
 def test_a_node_that_is_gone(node):
     items = node.world.data("api", "nodes")["items"]
     items[:] = [one for one in items if one["name"] != "w1"]

@@ -1,0 +1,61 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what the API says of a node's health: its taints, its conditions, and when its lease was renewed.
+
+Kept small, because a cluster may have thousands of nodes: a condition that is well says nothing, but for Ready, whose time does.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+
+MAX_TAINTS, MAX_CONDITIONS, MAX_TEXT = 50, 20, 320
+# Of more nodes than these the leases are not asked for: they are megabytes then, for a time that the clocks of hosts tell too.
+MAX_LEASED = 2000
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+# What a kubelet, the network plugin or the cloud says; problem detectors add others, which are theirs.
+CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+
+
+def taints_of(item):
+    """[{key, value, effect, added}] of a Node; a value that is not set is left out as the API leaves it out."""
+    found = []
+    for one in _dicts((item.get("spec") or {}).get("taints"))[:MAX_TAINTS]:
+        taint = dict((name, str(one[name])[:MAX_TEXT]) for name in ("key", "value", "effect") if one.get(name) is not None)
+        if one.get("timeAdded"):
+            taint["added"] = str(one["timeAdded"])[:40]
+        found.append(taint)
+    return found
+
+
+def conditions_of(item):
+    """[{type, status, reason, since}]: Ready as it is, the others where they are not False."""
+    found = []
+    for one in _dicts((item.get("status") or {}).get("conditions"))[:MAX_CONDITIONS]:
+        if one.get("type") in CONDITIONS and (one["type"] == "Ready" or one.get("status") != "False"):
+            found.append({"type": one["type"], "status": one.get("status"), "reason": str(one.get("reason") or "")[:80],
+                          "since": str(one.get("lastTransitionTime") or "")[:40] or None})
+    return found
+
+
+def leased(api, nodes):
+    """Put into each node when its kubelet renewed its lease, by its own clock. One list; where it fails, nobody knows."""
+    if len(nodes) > MAX_LEASED:
+        return
+    known = dict((node["name"], node) for node in nodes)
+    renewed = {}
+    try:
+        for item in api.items(LEASES):
+            renewed[(item.get("metadata") or {}).get("name")] = (item.get("spec") or {}).get("renewTime")
+    except ApiError:
+        return
+    for name, at in renewed.items():
+        if name in known:
+            known[name]["lease"] = str(at)[:40] if at else None
+
+
+def _dicts(values):
+    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []

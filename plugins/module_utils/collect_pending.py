@@ -1,0 +1,78 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: pods that no scheduler finds a node for, and what it says of that. The controller judges them.
+
+Pods of one owner that hear the same are one entry. The message stands in the pod itself; its events go after an hour.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import json
+
+MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS = 5000, 200, 5, 2000, 50
+FIELDS = ("key", "operator", "value", "effect")
+
+
+def refused(item):
+    """The condition by which a scheduler says that it finds no node, else None."""
+    for one in _dicts((item.get("status") or {}).get("conditions")):
+        if one.get("type") == "PodScheduled" and one.get("status") == "False" and one.get("reason") == "Unschedulable":
+            return one
+    return None
+
+
+def entry_of(item, condition):
+    """What tells whose pod it is, what it tolerates, and what keeps it waiting."""
+    meta, spec = item.get("metadata") or {}, item.get("spec") or {}
+    owner = [one for one in _dicts(meta.get("ownerReferences")) if one.get("controller")]
+    listed = _dicts(spec.get("tolerations"))
+    return {"namespace": meta.get("namespace"), "names": [meta.get("name")], "pods": 1, "since": condition.get("lastTransitionTime"),
+            "owner": "%s/%s" % (owner[0].get("kind"), owner[0].get("name")) if owner else None, "scheduler": spec.get("schedulerName"),
+            "message": str(condition.get("message") or "")[:MAX_TEXT],
+            # None where there are too many to say
+            "tolerations": None if len(listed) > MAX_TOLERATIONS else [
+                dict((name, str(one[name])[:320]) for name in FIELDS if one.get(name) is not None) for one in listed]}
+
+
+def collect(api, ended):
+    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of costing all of it."""
+    found, read, total, cut = {}, 0, 0, False
+    try:
+        for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Pending"}):
+            read += 1
+            if read > MAX_READ:
+                cut = True
+                break
+            condition = refused(item)
+            if condition is not None:
+                total += 1
+                cut = not _add(found, entry_of(item, condition)) or cut
+    except Exception as error:  # pylint: disable=broad-except
+        if not ended(error):
+            raise
+        cut = True
+    items = sorted(found.values(), key=lambda one: (str(one["namespace"]), str(one["names"][0])))
+    return {"items": items, "total": total}, cut
+
+
+def _add(found, entry):
+    """Whether there was room for it."""
+    key = json.dumps([entry[name] for name in ("namespace", "owner", "scheduler", "message", "tolerations")], sort_keys=True)
+    known = found.get(key)
+    if known is None:
+        if len(found) >= MAX_ITEMS:
+            return False
+        found[key] = entry
+        return True
+    known["pods"] += 1
+    if len(known["names"]) < MAX_NAMES:
+        known["names"].append(entry["names"][0])
+    known["since"] = min(known["since"] or entry["since"] or "", entry["since"] or known["since"] or "") or None
+    return True
+
+
+def _dicts(values):
+    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []

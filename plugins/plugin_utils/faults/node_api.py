@@ -1,0 +1,241 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what the API says of nodes that do not come back, KM511 to KM514: the literals, and who is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, node_taints
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, NodeView, and_others, views
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.taints import NO_EXECUTE, NO_SCHEDULE
+
+MANAGER = "kube-controller-manager"
+# Whoever is next takes the lock within its lease's duration (15 s) and a retry; a busy machine needs longer.
+LED_SECONDS, LEASES = 60, 3
+LIFECYCLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
+    """KM511: nobody renews the controller managers' lock, or what their leader does to taints is not done."""
+    if cluster.key is None:
+        yield Outcome(applies=False, component=MANAGER, note="no Kubernetes found on these hosts")
+        return
+    missing, hits = list(cluster.missing("locks")), []
+    running = [(host, item) for host in cluster.hosts if host.control_plane for item in host.control_plane.of(MANAGER) if item.ours is not False]
+    unlocked = any(item.elect is False for _host, item in running)
+    lock = _lock(cluster, {name for _host, item in running for name in election.lock_names(item)} or {MANAGER})
+    if lock is not None:
+        still, doubt = _stands_still(cluster, lock)
+        if still and not unlocked:
+            hits.append(_stale(cluster, lock, [host for host, _item in running]))
+        elif doubt:
+            missing.append(Missing(cluster.api_host or "cluster API", "locks", "error"))
+    elif not missing and not unlocked:  # k3s and others keep no such lock that we know of, or it has never been taken
+        missing.append(Missing(cluster.api_host or "cluster API", "locks", "absent"))
+    left = [(view, taint) for view in views(cluster) for taint in _left(cluster, view)]
+    if left and not hits:
+        hits.append(_undone(cluster, left, lock))
+    yield Outcome(tuple(hits), () if hits else tuple(missing), component=MANAGER)
+
+
+def _lock(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
+    """Of the lock objects with these names the one that was renewed last, whichever API server shows it."""
+    names, found = set(names), None
+    for server in (cluster.answer("locks") or {}).get("servers") or ():
+        for one in server.get("objects") or ():
+            if one.get("name") in names and (found is None or _moment(one) > _moment(found)):
+                found = one
+    return found
+
+
+def _moment(lock: Mapping[str, Any]) -> float:
+    at = timestamp(lock.get("renew_time"))
+    return at.timestamp() if at else 0.0
+
+
+def _stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool]:
+    """(whether nobody renews it, whether that cannot be told). By the clock that wrote it, where the holder's kubelet renews its node's lease."""
+    renewed = timestamp(lock.get("renew_time"))
+    if renewed is None:
+        return False, True
+    seconds, name = lock.get("lease_duration_s"), str(lock.get("holder") or "").rsplit("_", 1)[0]
+    lasts = seconds if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) else 0
+    holder = next((view for view in views(cluster) if view.name == name), None)
+    if holder is not None and holder.leased is not None and (holder.leased - renewed).total_seconds() > max(LED_SECONDS, LEASES * lasts):
+        return True, False
+    if holder is not None and holder.leased is not None and holder.ready == "True":
+        return False, False
+    now = timestamp(cluster.collected_at)
+    return (False, True) if now is None else ((now - renewed).total_seconds() > max(STALE_LOCK_SECONDS, LEASES * lasts), False)
+
+
+def _stale(cluster: Cluster, lock: Mapping[str, Any], running: list[Host]) -> Hit:
+    at, holder = one_line(lock.get("renew_time"), 40), one_line(lock.get("holder") or "nobody", 120)
+    proof = Proof("api", cluster.api_host, object=f"{lock.get('kind')} kube-system/{one_line(lock.get('name'), 80)}",
+                  text=f"held by {holder}, renewed at {at}, read at {cluster.collected_at}")
+    places = and_others(sorted({host.host for host in running}))
+    silent = and_others([host.host for host in cluster.members if host.status != "ok" or host.statuses.get("instances") not in ("ok", "absent")])
+    if running:
+        where = f"it runs on {places} and does not renew its lock"
+        remedy = f"read its log there (crictl logs of {MANAGER}): an API server that it cannot reach, an expired certificate or a slow etcd " \
+            "keeps it from leading"
+    else:
+        where = "it runs on no host that answered" + (f"; {silent} did not" if silent else "")
+        remedy = f"see on the control-plane nodes why the kubelet runs none: the manifest {MANAGER}.yaml in its folder of static pods " \
+            f"(gone, or not to be parsed), then the container's log (crictl ps -a --name {MANAGER})"
+    return Hit(f"no controller manager leads since {at}: {where}", (proof,), f"{remedy}; until one leads, no taint of a node is set or taken away, "
+               "and a node that died meanwhile still reads Ready", component=MANAGER)
+
+
+def _left(cluster: Cluster, view: NodeView) -> Iterator[Mapping[str, Any]]:
+    """Taints of the node lifecycle controller that stay although the kubelet has been posting Ready for more than a minute."""
+    since = timestamp((view.condition("Ready") or {}).get("since"))
+    if view.ready != "True" or since is None:
+        return
+    for taint in view.taints:
+        added = timestamp(taint.get("added"))
+        # Without a time it is somebody's own of a moment ago: the controller takes that away within seconds.
+        theirs = taint.get("key") in LIFECYCLE and taint.get("effect") in (NO_SCHEDULE, NO_EXECUTE)
+        if theirs and added is not None and _old(cluster, view, max(since, added)):
+            yield taint
+
+
+def _old(cluster: Cluster, view: NodeView, since: datetime) -> bool:
+    if view.leased is not None:
+        return (view.leased - since).total_seconds() > LED_SECONDS
+    now = timestamp(cluster.collected_at)
+    return now is not None and (now - since).total_seconds() > STALE_LOCK_SECONDS
+
+
+def _undone(cluster: Cluster, left: list[tuple[NodeView, Mapping[str, Any]]], lock: Mapping[str, Any] | None) -> Hit:
+    names = list(dict.fromkeys(view.name for view, _taint in left))
+    proofs = [Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"Ready since {(view.condition('Ready') or {}).get('since')}, and carries "
+                    f"{node_taints.spelled(taint)}, added {one_line(taint.get('added'), 40)}") for view, taint in left[:SHOWN]]
+    leader = one_line((lock or {}).get("holder") or "nobody that is known", 120)
+    return Hit(f"taints of the node lifecycle controller stay on {and_others(names)} although the kubelet posts Ready: that controller is not at work",
+               tuple(proofs), f"read the log of the {MANAGER} that leads ({leader}), and see whether its --controllers leaves out nodelifecycle; "
+               "taking the taint away by hand mends nothing", component=MANAGER)
+
+
+def node_down(cluster: Cluster) -> Iterator[Outcome]:
+    """KM512: the kubelet of a node has fallen silent, and its host does not answer either."""
+    if cluster.key is None:
+        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        return
+    hits: list[Hit] = []
+    missing = list(cluster.missing("nodes"))
+    gone = [view for view in views(cluster) if view.ready in ("False", "Unknown")]
+    for view in gone:
+        if view.host is None:
+            missing.append(Missing(view.name, "inventory", "absent"))
+        elif view.host.status == "unreachable":
+            hits.append(_down(cluster, view, view.host))
+        elif view.host.status != "ok":
+            missing.append(Missing(view.host.host, "host", view.host.status))
+    if not missing and any(view.ready is None for view in views(cluster)):
+        missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))
+    hits += _cut_off(cluster, [view for view in gone if view.ready == "Unknown"])
+    yield Outcome(tuple(hits), tuple(missing))
+
+
+def _down(cluster: Cluster, view: NodeView, host: Host) -> Hit:
+    ready = view.condition("Ready") or {}
+    since = ready.get("since") or next((taint.get("added") for taint in view.taints if taint.get("key") in LIFECYCLE and taint.get("added")), None)
+    proofs = [Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"Ready is {view.ready}" + (
+        f", {one_line(ready['reason'], 80)}" if ready.get("reason") else "") + (f", since {one_line(since, 40)}" if since else "")),
+        Proof("log", host.host, text=one_line(host.reason, 200) or host.status)]
+    says = "its kubelet posts nothing" if view.ready == "Unknown" else "its kubelet said that it is not ready"
+    return Hit(f"{view.name} is down" + (f" since {one_line(since, 40)}" if since else "") + f": {says}, and its host does not answer",
+               tuple(proofs), "look at the machine itself (power, console, the hypervisor or cloud), then at the network between; its pods are evicted when "
+               "their tolerations of node.kubernetes.io/unreachable end (5 min by default). Only where the machine is known to be off, the taint "
+               "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute (1.24 and newer) frees its volumes", host=host.host, node=view.name)
+
+
+def _cut_off(cluster: Cluster, gone: list[NodeView]) -> list[Hit]:
+    """Kubelets that run while the API hears none of a whole group: what lies between is the fault, once, and not so many nodes."""
+    well = [view for view in gone if view.host is not None and view.host.status == "ok" and view.host.kubelet_started is not None]
+    everybody = list(views(cluster))
+    groups = [("every worker", [view for view in everybody if not view.control_plane])]
+    groups += [(f"every node of zone {zone}", [view for view in everybody if view.zone == zone]) for zone in sorted({view.zone for view in well if view.zone})]
+    for title, members in groups:
+        if len(members) > 1 and all(any(view.name == one.name for one in well) for view in members):
+            proofs = [Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"Ready is Unknown; the kubelet runs on {view.host.host}")
+                      for view in members[:SHOWN] if view.host is not None]
+            names = and_others([view.name for view in members])
+            return [Hit(f"{title} ({len(members)}: {names}) is NotReady at once although their kubelets run", tuple(proofs),
+                        "do not repair the nodes one by one: look at what lies between them and the API (the load balancer or address in the kubelets' "
+                        "kubeconfig, DNS, firewall, the API servers' certificate)", component="kube-apiserver")]
+    return []
+
+
+FAULTS = (
+    Fault(
+        code="KM511",
+        title="No controller manager leads",
+        severity="critical",
+        applies="clusters whose controller managers take a lock",
+        explanation="Nobody renews the lock of kube-controller-manager. Its node lifecycle controller sets and takes away the taints of nodes: without it a "
+                    "node whose kubelet is well again keeps node.kubernetes.io/unreachable and gets no pods, and a node that dies reads Ready for ever. The "
+                    "age is taken by the clock of the lock's holder where its kubelet renews its own lease, else by that of the host that asked. "
+                    "Also where such a taint stays for more than a minute on a node that posts Ready.",
+        remedy="Bring a controller manager back: its manifest, its log. Taking taints away by hand mends nothing.",
+        risk=0,
+        cluster_needs=("locks", "nodes"),
+        cluster=nobody_leads,
+        references=("https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/",
+                    "https://kubernetes.io/docs/concepts/architecture/leases/"),
+    ),
+    Fault(
+        code="KM512",
+        title="Node is down",
+        severity="critical",
+        applies="Nodes that the API lists",
+        explanation="The API has heard nothing of the node's kubelet for longer than the grace period (or it says that it is not ready), and the host answers "
+                    "nobody here either: the machine, its power or its network is gone. A node whose host answers is judged by what the host says. Where the "
+                    "kubelets of all workers or of a whole zone run and the API hears none of them, the way to the API is the fault, and this says so once.",
+        remedy="Bring the machine or its network back. Nothing here does it, and nothing declares it out of service.",
+        risk=0,
+        cluster_needs=("nodes",),
+        cluster=node_down,
+        references=("https://kubernetes.io/docs/concepts/architecture/nodes/#condition",
+                    "https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown"),
+    ),
+    Fault(
+        code="KM513",
+        title="Pods are kept away by a taint",
+        severity="warning",
+        applies="pods that no scheduler finds a node for",
+        explanation="Pods wait, and what the scheduler says of them names a taint that they do not tolerate. Who owns it decides what to do: one that somebody "
+                    "set stays until its owner takes it away, or the pod gets a toleration; one of a controller goes when its reason goes, and comes back when "
+                    "a hand removes it. Information only where other reasons (too little CPU, say) keep the pods waiting as well, or where the taint "
+                    "tells what another fault explains. A dedicated node that keeps nobody waiting is none, nor is the control plane's taint beside other "
+                    "nodes.",
+        remedy="Ask whoever set the taint, or give the pods that belong there a toleration. Nothing here removes a taint.",
+        risk=0,
+        cluster_needs=("pending", "nodes"),
+        cluster=node_taints.kept_away,
+        references=("https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",),
+    ),
+    Fault(
+        code="KM514",
+        title="Node is cordoned or fenced",
+        severity="warning",
+        applies="Nodes that the API lists",
+        explanation="Somebody took the node out on purpose: it is cordoned, or carries a taint that says so (out-of-service, shut down by the cloud, about to "
+                    "be deleted by an autoscaler). It takes no new pods. A cordon of a run of ours is KM903 once its run is gone.",
+        remedy="Ask who did it; kubectl uncordon by them ends a cordon. Nothing here removes it, and no repair touches such a node without "
+               "kubemend_allow: [fenced].",
+        risk=0,
+        cluster_needs=("nodes",),
+        cluster=node_taints.taken_out,
+        references=("https://kubernetes.io/docs/concepts/architecture/nodes/#manual-node-administration",),
+    ),
+)

@@ -1,0 +1,174 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: predicates about taints and cordons, KM513 and KM514. Nothing here removes any."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import taints
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, NodeView, and_others, views
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.taints import Taint
+
+CORDON = "node.kubernetes.io/unschedulable"
+# What the scheduler counts of nodes that a pod might otherwise have had.
+_ALL, _SHORT = re.compile(r"^0/([0-9]{1,6}) nodes are available"), re.compile(r"Insufficient |Too many pods")
+
+
+@dataclass
+class _Kept:
+    """What one taint keeps away. plain: whether nothing else keeps some of these pods waiting."""
+
+    taint: Taint
+    nodes: dict[str, NodeView] = field(default_factory=dict)
+    entries: list[Mapping[str, Any]] = field(default_factory=list)
+    plain: bool = False
+
+    @property
+    def pods(self) -> int:
+        return sum(_count(entry) for entry in self.entries)
+
+
+def spelled(taint: Mapping[str, Any]) -> str:
+    """A taint as kubectl writes it."""
+    found = taints.read(taint)
+    return one_line(found if found else "a taint that is none", 400)
+
+
+def kept_away(cluster: Cluster) -> Iterator[Outcome]:
+    """KM513: pods that no node takes because of taints that they do not tolerate."""
+    if cluster.key is None:
+        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        return
+    missing = [*cluster.missing("pending"), *cluster.missing("nodes")]
+    nodes = list(views(cluster))
+    if not missing and not all(view.told for view in nodes):
+        missing.append(_older(cluster))
+    if not missing and (cluster.api.get("pending") or {}).get("truncated"):
+        missing.append(Missing(cluster.api_host or "cluster API", "pending", "timeout"))
+    found: dict[Taint, _Kept] = {}
+    for entry in (cluster.answer("pending") or {}).get("items") or ():
+        message = str(entry.get("message") or "")
+        whole = _ALL.match(message)
+        for taint, at, count in _named(message, entry.get("tolerations"), nodes):
+            explained = taints.explained(taint)
+            if explained is None or taint.effect == taints.PREFER or taint.key == CORDON:
+                continue
+            if explained.owner.kind == "kubeadm" and not (whole and count == int(whole.group(1))):
+                continue  # the control plane's is no reason as long as there are other nodes
+            kept = found.setdefault(taint, _Kept(taint))
+            kept.nodes.update((view.name, view) for view in at)
+            kept.entries.append(entry)
+            kept.plain = kept.plain or not _SHORT.search(message.split("preemption:", 1)[0])
+    yield Outcome(tuple(_keeps(cluster, found[taint]) for taint in sorted(found, key=str)), tuple(missing))
+
+
+def _named(message: str, tolerations: Any, nodes: list[NodeView]) -> Iterator[tuple[Taint, list[NodeView], int | None]]:
+    """(taint, the nodes that carry it, on how many the scheduler met it): as the message names it, or as the nodes' own taints tell."""
+    for told in taints.told(message):
+        if told.taint is not None:
+            carried: dict[Taint, list[NodeView]] = {}
+            for view in nodes:
+                for one in filter(None, map(taints.read, view.taints)):
+                    if (one.key, one.value) == (told.taint.key, told.taint.value) and taints.keeps_away([one], tolerations)[0]:
+                        carried.setdefault(one, []).append(view)
+            for taint, at in carried.items():
+                yield taint, at, told.nodes
+            if not carried:
+                yield told.taint, [], told.nodes
+        elif told.kind == "taints":
+            off: dict[Taint, list[NodeView]] = {}
+            for view in nodes:
+                for one in taints.keeps_away(list(view.taints), tolerations)[0]:
+                    off.setdefault(one, []).append(view)
+            for taint, at in off.items():
+                yield taint, at, len(at)
+
+
+def _keeps(cluster: Cluster, kept: _Kept) -> Hit:
+    explained = taints.explained(kept.taint)
+    assert explained is not None  # kept_away took no other
+    owner, name, where = explained.owner, one_line(kept.taint, 400), sorted(kept.nodes)
+    who = "1 pod waits" if kept.pods == 1 else f"{kept.pods} pods wait"
+    carries = f"carries {name}: {owner.means}; set by {owner.who}"
+    proofs = [Proof("api", cluster.api_host, object=f"Node {node}", text=carries) for node in where[:SHOWN]]
+    proofs += [Proof("api", cluster.api_host, object=_pods(entry), text=one_line(entry.get("message"), 300)) for entry in kept.entries[:SHOWN]]
+    only = next(iter(kept.nodes.values())) if len(kept.nodes) == 1 else None
+    severity = None if kept.plain and owner.kind != "lifecycle" else "info"
+    advice = "its owner decides" if owner.kind == "lifecycle" else "if these pods belong there, give them a toleration of it; if not, they need another node"
+    return Hit(f"the taint {name}" + (f" of {and_others(where)}" if where else "") + f" keeps {_owners(kept)} away: {who}; set by {owner.who}: {owner.means}",
+               tuple(proofs), f"{advice}. Who takes it away: {owner.removed_by}. What must not: {owner.never}",
+               host=only.host.host if only and only.host else None, node=only.name if only else None, severity=severity)
+
+
+def _count(entry: Mapping[str, Any]) -> int:
+    pods = entry.get("pods")
+    return pods if isinstance(pods, int) and not isinstance(pods, bool) else 1
+
+
+def _pods(entry: Mapping[str, Any]) -> str:
+    names, more = [one_line(name, 253) for name in entry.get("names") or ()], _count(entry) - len(entry.get("names") or ())
+    return f"Pod {one_line(entry.get('namespace'), 80)}/{', '.join(names)}" + (f" and {more} more" if more > 0 else "")
+
+
+def _owners(kept: _Kept) -> str:
+    named = dict.fromkeys(f"{one_line(entry.get('owner') or 'Pod/' + str((entry.get('names') or ['?'])[0]), 300)} "
+                          f"(namespace {one_line(entry.get('namespace'), 80)})" for entry in kept.entries)
+    return and_others(list(named))
+
+
+def taken_out(cluster: Cluster) -> Iterator[Outcome]:
+    """KM514: a node that somebody cordoned, or that carries a taint by which somebody took it out."""
+    if cluster.key is None:
+        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        return
+    missing, nodes = list(cluster.missing("nodes")), list(views(cluster))
+    if not missing and not all(view.told for view in nodes):
+        missing.append(_older(cluster))
+    hits = [hit for view in nodes for hit in (*_cordon(cluster, view), *_fences(cluster, view))]
+    yield Outcome(tuple(hits), tuple(missing))
+
+
+def _older(cluster: Cluster) -> Missing:
+    return Missing(cluster.api_host or "cluster API", "nodes", "not_asked")  # an older release collected it
+
+
+def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
+    if not view.cordoned or view.ours is not None and not view.ours.get("held"):
+        return
+    added = next((one.get("added") for one in view.taints if one.get("key") == CORDON), None)
+    since = f" since {one_line(added, 40)}" if added else ""
+    if view.ours is not None:
+        who = f"a node_drain (run {one_line(view.ours.get('run'), 40)}: {one_line(view.ours.get('reason'), 120)}) that somebody comes back for"
+        remedy = "whoever drained it uncordons it: node_drain with state uncordoned"
+    else:
+        who = "somebody"
+        remedy = f"ask who cordoned it, and why; kubectl uncordon {_word(view.name)} by them ends it. Nothing here removes it"
+    yield Hit(f"{view.name} is cordoned by {who}{since}: it takes no new pods", (Proof(
+        "api", cluster.api_host, object=f"Node {view.name}", text="spec.unschedulable is true" + (f", taint added {one_line(added, 40)}" if added else "")),),
+        remedy, host=view.host.host if view.host else None, node=view.name, severity="info" if view.ours is not None else None)
+
+
+def _fences(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
+    for taint in view.taints:
+        explained = taints.explained(taint)
+        if explained is None or not explained.owner.fence or taint.get("key") == CORDON:
+            continue
+        owner, added = explained.owner, taint.get("added")
+        yield Hit(f"{view.name} is fenced by the taint {spelled(taint)}" + (f" since {one_line(added, 40)}" if added else "") + f": {owner.means}",
+                  (Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"set by {owner.who}"),),
+                  f"nothing here removes it. Who takes it away: {owner.removed_by}. What must not: {owner.never}",
+                  host=view.host.host if view.host else None, node=view.name, severity=None if owner.kind == "administrator" else "info")
+
+
+def _word(name: str) -> str:
+    """As an operator may copy it into a shell."""
+    return name if name and all(char.isascii() and char.isalnum() or char in "_.:-" for char in name) else "NODE"

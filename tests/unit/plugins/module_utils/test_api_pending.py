@@ -1,0 +1,113 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods that no scheduler finds a node for, and what is kept of a Node's taints, conditions and lease."""
+
+import json
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_nodes, collect_pending
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+
+TEXT = "0/2 nodes are available: 2 node(s) had untolerated taint {caf: log}."
+
+
+class Answers:
+    """A list as Client.items gives it; an error comes at its place."""
+
+    def __init__(self, *items):
+        self.given, self.asked = items, []
+
+    def items(self, path, query=None):
+        self.asked.append((path, query))
+        for item in self.given:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+
+
+def pod(name, message=TEXT, since="2027-01-15T08:00:00Z", owner="rs", reason="Unschedulable", tolerations=None, status="False"):
+    meta = {"namespace": "n", "name": name}
+    if owner:
+        meta["ownerReferences"] = [{"kind": "ReplicaSet", "name": owner, "controller": True}]
+    return {"metadata": meta, "spec": {"schedulerName": "default-scheduler", "tolerations": tolerations}, "status": {"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": status, "reason": reason, "message": message, "lastTransitionTime": since}]}}
+
+
+def collect(*items):
+    return collect_pending.collect(Answers(*items), lambda error: isinstance(error, ApiError) and error.status == "timeout")
+
+
+def test_one_list_of_pending_pods_is_asked_for():
+    answers = Answers()
+    assert collect_pending.collect(answers, lambda error: False) == ({"items": [], "total": 0}, False)
+    assert answers.asked == [("/api/v1/pods", {"fieldSelector": "status.phase=Pending"})]
+
+
+@pytest.mark.parametrize(("more", "kept"), [
+    ({}, True), ({"reason": "SchedulingGated"}, False), ({"reason": None}, False), ({"status": "True"}, False)])
+def test_only_what_a_scheduler_refused_is_kept(more, kept):
+    data, cut = collect(pod("a", **more), {"metadata": {}, "status": {"conditions": "x"}}, {})
+    assert (len(data["items"]), data["total"], cut) == (int(kept), int(kept), False)
+
+
+def test_pods_of_one_owner_that_hear_the_same_are_one_entry():
+    tolerations = [{"key": "a", "operator": "Exists", "tolerationSeconds": 300, "more": "x"}]
+    data, cut = collect(*[pod("p%d" % number, since="2027-01-15T08:00:%02dZ" % (30 - number), tolerations=tolerations) for number in range(7)],
+                        pod("q", owner="other"), pod("r", message="0/2 nodes are available: 2 Insufficient cpu."), pod("bare", owner=None))
+    assert (len(data["items"]), data["total"], cut) == (4, 10, False)
+    first = next(one for one in data["items"] if one["pods"] == 7)
+    assert first["names"] == ["p0", "p1", "p2", "p3", "p4"] and first["since"] == "2027-01-15T08:00:24Z" and first["owner"] == "ReplicaSet/rs"
+    assert first["tolerations"] == [{"key": "a", "operator": "Exists"}] and first["message"] == TEXT
+
+
+def test_it_is_bounded():
+    data, cut = collect(*[pod("p%d" % number, owner="o%d" % number, message="m" * 9000) for number in range(300)])
+    assert cut and len(data["items"]) == collect_pending.MAX_ITEMS and data["total"] == 300 and len(json.dumps(data)) < 600000
+    assert max(len(one["message"]) for one in data["items"]) == collect_pending.MAX_TEXT
+    data, cut = collect(*[pod("p")] * (collect_pending.MAX_READ + 9))
+    assert cut and data["total"] == collect_pending.MAX_READ
+    data, dummy = collect(pod("p", tolerations=[{"key": "k%d" % number} for number in range(99)]))
+    assert data["items"][0]["tolerations"] is None
+
+
+def test_what_was_read_until_the_time_limit_proves_something():
+    data, cut = collect(pod("a"), ApiError("timeout", "late"))
+    assert cut and data["total"] == 1
+    with pytest.raises(ApiError):
+        collect(pod("a"), ApiError("denied", "no", 403))
+
+
+def test_taints():
+    found = collect_nodes.taints_of({"spec": {"taints": [
+        {"key": "caf", "value": "log", "effect": "NoExecute"}, None, "x",
+        {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": "2027-01-15T08:00:00Z"}]}})
+    assert found == [{"key": "caf", "value": "log", "effect": "NoExecute"},
+                     {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "added": "2027-01-15T08:00:00Z"}]
+    assert collect_nodes.taints_of({}) == [] and collect_nodes.taints_of({"spec": {"taints": "x"}}) == []
+    assert len(collect_nodes.taints_of({"spec": {"taints": [{"key": "k"}] * 99}})) == collect_nodes.MAX_TAINTS
+
+
+def test_of_the_conditions_what_is_not_well_and_ready():
+    def condition(kind, status):
+        return {"type": kind, "status": status, "reason": "R" * 200, "lastTransitionTime": "2027-01-15T08:00:00Z", "message": "m" * 9000}
+
+    given = [condition("MemoryPressure", "False"), condition("DiskPressure", "True"), condition("PIDPressure", "Unknown"), condition("Ready", "True"),
+             condition("KernelDeadlock", "True")]
+    found = collect_nodes.conditions_of({"status": {"conditions": given}})
+    assert [(one["type"], one["status"]) for one in found] == [("DiskPressure", "True"), ("PIDPressure", "Unknown"), ("Ready", "True")]
+    assert all(len(one["reason"]) == 80 and one["since"] == "2027-01-15T08:00:00Z" for one in found) and len(json.dumps(found)) < 700
+    assert collect_nodes.conditions_of({}) == []
+
+
+def test_leases_come_by_one_list_or_not_at_all():
+    nodes = [{"name": "w1"}, {"name": "w2"}]
+    answers = Answers({"metadata": {"name": "w1"}, "spec": {"renewTime": "2027-01-15T08:00:00.000000Z"}}, {"metadata": {"name": "gone"}, "spec": {}})
+    collect_nodes.leased(answers, nodes)
+    assert nodes == [{"name": "w1", "lease": "2027-01-15T08:00:00.000000Z"}, {"name": "w2"}] and answers.asked == [(collect_nodes.LEASES, None)]
+    nodes = [{"name": "w1"}]
+    collect_nodes.leased(Answers({"metadata": {"name": "w1"}, "spec": {"renewTime": "x"}}, ApiError("denied", "no", 403)), nodes)
+    assert nodes == [{"name": "w1"}]
+    answers = Answers()
+    collect_nodes.leased(answers, [{"name": str(number)} for number in range(collect_nodes.MAX_LEASED + 1)])
+    assert not answers.asked
