@@ -25,6 +25,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     limits_plan,
     locking,
     model,
+    node_plan,
     patch_files,
     patch_plan,
     plan,
@@ -68,7 +69,7 @@ COLOURS = {
     "clear": "green", "good": "green",
 }
 WIDEST = 120
-REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES}
+REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES, **node_plan.REMEDIES}
 
 
 class ActionModule(ActionBase):

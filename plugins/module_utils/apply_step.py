@@ -32,7 +32,8 @@ REVERT = "revert"  # what records of revert_run say in its place
 LEVELS, KUBELET = "restore_levels", "raise_kubelet"
 MANAGERS = ("start_former", "reset_state", "unlend")  # of manager_reset, which few nodes ever need
 SETTING = "kernel_setting"
-REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS, SETTING) + MANAGERS + tuple(sorted(apply_api.SECONDS))
+SERVICE = ("enable_kubelet", "start_kubelet")  # of kubelet_service
+REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS, SETTING) + SERVICE + MANAGERS + tuple(sorted(apply_api.SECONDS))
 
 
 def limit_of(step):
@@ -117,7 +118,7 @@ class _Executor:
             return self._recover()
         if self.step["remedy"] == LEVELS:
             return self._levels()
-        if self.step["remedy"] in MANAGERS + (SETTING,):
+        if self.step["remedy"] in MANAGERS + SERVICE + (SETTING,):
             return self._by_itself()
         through_api, former = self.step["remedy"] in apply_api.SECONDS, None
         if not through_api:
@@ -270,11 +271,13 @@ class _Executor:
 
     def _by_itself(self):
         """A step that has a module to itself, its guards and its proof with it: few nodes ever need one."""
-        from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting, manager_reset
+        from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting, kubelet_service, manager_reset
         if self.as_step.check:
             return _answer(SKIPPED, "check mode: nothing was changed")
         if self.step["remedy"] == SETTING:
             state, reason, seen = kernel_setting.do(self.as_step, self.step, self.host)
+        elif self.step["remedy"] in SERVICE:
+            state, reason, seen = kubelet_service.do(self.as_step, self.step, self.host)
         else:
             state, reason, seen = manager_reset.do(self.as_step, self.step, self.host, self.params)
         ends = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
@@ -338,7 +341,7 @@ class _Executor:
             return _answer(FAILED if state == proof.FAILED else DONE, reason, state == proof.PROVEN)
         if record.get("error") or not record.get("component"):
             return _answer(FAILED, "its record cannot be read (%s)" % record.get("error"))
-        if record.get("remedy") in (KUBELET,) + MANAGERS:
+        if record.get("remedy") in (KUBELET,) + MANAGERS + SERVICE:
             return self._kubelet_resumed(record)
         if record.get("remedy") == REVERT:
             self._end(record, proof.FAILED, "interrupted before %s was proven" % record["component"])
@@ -365,6 +368,9 @@ class _Executor:
         if record["remedy"] == KUBELET:
             from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_level
             state, reason = kubelet_level.resumed(record, self.as_step, (self.step.get("guard") or {}).get("allow") or [])
+        elif record["remedy"] in SERVICE:
+            from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service
+            state, reason = kubelet_service.resumed(record)
         else:
             from ansible_collections.kubemend.remediation.plugins.module_utils import manager_reset
             state, reason = manager_reset.resumed(record, self.as_step)

@@ -90,7 +90,8 @@ class _Stretch:
                 steps.append(step)
         records = [record for record in (proof.read(run_id, step, root) for step in steps) if record]
         self.record = records[0] if records and not any(record.get("error") for record in records) else None
-        self.component = self.record.get("component") if self.record else None
+        # a unit that is enabled or disabled neither starts nor stops anything
+        self.component = self.record.get("component") if self.record and not one["real"].startswith(journal.UNIT) else None
         self.former = (self.record.get("former") or {}).get("argv") if self.record else None
         expect = (self.record.get("expect") or {}) if self.record else {}
         self.restart = expect.get("restart")
