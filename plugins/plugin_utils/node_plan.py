@@ -11,22 +11,24 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, fencing, kubelet_unit
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
 
 ENABLE, START = kubelet_service.ENABLE, kubelet_service.START
 RISK = {ENABLE: 1, START: 2}
+PENDING = "pending_changes"
 # What a start mends. One that systemd starts again and again ends of something else, which its own finding names.
 DOWN = frozenset((kubelet_unit.STOPPED, kubelet_unit.FAILED, kubelet_unit.GAVE_UP))
 
 
 def enabled(scene: Scene) -> Sequence[Step]:
-    """KM501: the unit enabled, and started where it is down too; what keeps it from being enabled keeps no other finding's start."""
+    """KM501: the unit enabled, and started where it is down too. What stands in the way of one of them is no reason against the other."""
     unit = _unit(scene)
     unfit = _not_enabled(unit)
     step = _step(scene, ENABLE, unit, _blocked(scene, unit) or unfit, f"systemctl is-enabled {unit.name}: {unit.file_state} -> {kubelet_service.ENABLED}\n",
                  "without systemd's daemon-reload; a revert disables it again, which stops nothing")
-    return [step] if unfit or not _down(unit) else [step, _start(scene, unit)]
+    return [step] if unfit or not _down(unit) or _loads(scene) else [step, _start(scene, unit)]
 
 
 def started(scene: Scene) -> Step | None:
@@ -36,7 +38,7 @@ def started(scene: Scene) -> Step | None:
 
 
 def _start(scene: Scene, unit: Unit) -> Step:
-    return _step(scene, START, unit, _blocked(scene, unit), f"systemctl is-active {unit.name}: {unit.active} -> active\n", _effects(scene, unit))
+    return _step(scene, START, unit, _blocked(scene, unit) or _loads(scene), f"systemctl is-active {unit.name}: {unit.active} -> active\n", _effects(scene, unit))
 
 
 def _unit(scene: Scene) -> Unit:
@@ -75,6 +77,19 @@ def _not_enabled(unit: Unit) -> str | None:
     if unit.file_state in kubelet_service.FORMER:
         return None
     return f"{kubelet_unit.at_boot(unit).why}, which systemctl enable does not mend as it should: look where its file comes from (systemctl cat {unit.name})"
+
+
+def _loads(scene: Scene) -> str | None:
+    """What a start would make of components that run, because their manifests were changed while nobody looked at them."""
+    host = next((one for one in scene.cluster.hosts if one.host == scene.finding.host), None)
+    if host is None or host.control_plane is None or PENDING in scene.consent.allow:
+        return None
+    running = {process.component for process in host.control_plane.processes}
+    hits = [hit for predicate in (manifests.broken, manifests.outdated, manifests.second_manifest) for outcome in predicate(host, scene.document)
+            for hit in outcome.hits if hit.component in running]
+    paths = sorted({proof.path for hit in hits for proof in hit.evidence if proof.kind == "file" and proof.path})
+    return f"its start would also load what was changed while it was away: {', '.join(paths)}; look at that, then {fencing.lifted(scene, PENDING)}" \
+        if paths else None
 
 
 def _effects(scene: Scene, unit: Unit) -> str:

@@ -149,3 +149,25 @@ def test_after_a_power_cut_nobody_can_tell(node):
 def test_a_limited_run_leaves_others_alone(node):
     node.world.documents["w1"] = {**node.world.documents["w1"], "status": "not_asked"}
     assert node.blocked() == "it is done on w1, which --limit leaves out"
+
+
+@pytest.mark.parametrize(("manifest", "waits"), [("--leader-elect=true", False), ("--leader-elect=false", True)])
+def test_a_start_that_would_load_other_changes_waits(node, manifest, waits):
+    node.set(unit_file_state="enabled")
+    node.set("m2", **DOWN, unit_file_state="disabled")
+    node.world.data("m2", "kubelet")["healthz"] = {"status": None, "body": None, "error": "refused"}
+    node.world.manifest("m2", "kube-scheduler", manifest)
+    assert [step.remedy for step in node.steps()] == [ENABLE] + [START] * (not waits)
+    steps = node.steps(stopped=["m2"])
+    assert [step.allowed for step in steps] == [True, not waits]
+    if waits:
+        assert "changed while it was away: /etc/kubernetes/manifests/kube-scheduler.yaml" in steps[1].blocked_by
+        assert steps[1].blocked_by.endswith(ALLOW + "pending_changes") and node.told("pending_changes") == [(ENABLE, "KM501", True), (START, "KM501", True)]
+
+
+def test_after_a_power_cut_there_is_nothing_that_a_start_would_change(node):
+    node.set(unit_file_state="enabled")
+    node.set("m2", **DOWN, unit_file_state="disabled")
+    node.world.data("m2", "instances")["processes"].clear()
+    node.world.manifest("m2", "kube-scheduler", "--leader-elect=false")
+    assert [step.remedy for step in node.steps()] == [ENABLE, START]
