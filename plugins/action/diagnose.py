@@ -25,6 +25,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     limits_plan,
     locking,
     model,
+    node_plan,
     patch_files,
     patch_plan,
     plan,
@@ -69,7 +70,7 @@ COLOURS = {
     "clear": "green", "good": "green",
 }
 WIDEST = 120
-REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES}
+REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES, **node_plan.REMEDIES}
 
 
 class ActionModule(ActionBase):
@@ -153,13 +154,14 @@ def _write_patches(folder: Path, texts: dict[str, str]) -> None:
 
 def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model.Finding:
     """The exact command that repairs a finding, where nothing but the operator's consent is missing."""
-    step = next((step for step in steps if step.remedy not in (plan.PROBE, plan.CLEAN_UP) and (step.code, step.cluster) == (finding.code, finding.cluster)
-                 and step.component in (None, finding.component, "kubelet") and (finding.host in (None, step.host) or finding.node == step.node)), None)
-    if step is None or not plan.only_risk(step):
+    waiting = [step for step in steps if step.remedy not in (plan.PROBE, plan.CLEAN_UP) and (step.code, step.cluster) == (finding.code, finding.cluster)
+               and step.component in (None, finding.component, "kubelet") and (finding.host in (None, step.host) or finding.node == step.node)
+               and not step.allowed]
+    if not waiting or not all(plan.only_risk(step) for step in waiting):
         return finding
     deep = " -e kubemend_deep=true" if judge.CATALOGUE[finding.code].tier == "deep" else ""
     return replace(finding, command="ansible-playbook -i INVENTORY kubemend.remediation.remediate "
-                                    f"-e kubemend_faults={finding.code}{deep} -e kubemend_max_risk={step.risk}")
+                                    f"-e kubemend_faults={finding.code}{deep} -e kubemend_max_risk={max(step.risk for step in waiting)}")
 
 
 def _symptom(name: str | None) -> Symptom | None:

@@ -32,7 +32,8 @@ REVERT = "revert"  # what records of revert_run say in its place
 LEVELS, KUBELET = "restore_levels", "raise_kubelet"
 MANAGERS = ("start_former", "reset_state", "unlend")  # of manager_reset, which few nodes ever need
 ALONE = ("kernel_setting", "pinned_pod")  # of a module each
-REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + ALONE + MANAGERS + tuple(sorted(apply_api.SECONDS))
+SERVICE = ("enable_kubelet", "start_kubelet")  # of kubelet_service
+REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + ALONE + SERVICE + MANAGERS + tuple(sorted(apply_api.SECONDS))
 
 
 def limit_of(step):
@@ -117,7 +118,7 @@ class _Executor:
             return self._recover()
         if self.step["remedy"] == LEVELS:
             return self._levels()
-        if self.step["remedy"] in MANAGERS + ALONE:
+        if self.step["remedy"] in ALONE + SERVICE + MANAGERS:
             return self._by_itself()
         through_api, former = self.step["remedy"] in apply_api.SECONDS, None
         if not through_api:
@@ -333,7 +334,7 @@ class _Executor:
             return _answer(FAILED if state == proof.FAILED else DONE, reason, state == proof.PROVEN)
         if record.get("error") or not record.get("component"):
             return _answer(FAILED, "its record cannot be read (%s)" % record.get("error"))
-        if record.get("remedy") in (KUBELET,) + MANAGERS:
+        if record.get("remedy") in (KUBELET,) + MANAGERS + SERVICE:
             return self._kubelet_resumed(record)
         if record.get("remedy") == REVERT:
             self._end(record, proof.FAILED, "interrupted before %s was proven" % record["component"])
@@ -374,8 +375,8 @@ class _Executor:
 
 def _module_of(remedy):
     """The module of a step that has one to itself. Imported late: few nodes ever need one."""
-    from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting, manager_reset, pinned_pod
-    return {"kernel_setting": kernel_setting, "pinned_pod": pinned_pod}.get(remedy, manager_reset)
+    from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting, kubelet_service, manager_reset, pinned_pod
+    return {"kernel_setting": kernel_setting, "pinned_pod": pinned_pod, **dict.fromkeys(SERVICE, kubelet_service)}.get(remedy, manager_reset)
 
 
 def _listed(value):

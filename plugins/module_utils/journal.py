@@ -27,6 +27,7 @@ ENTRY = re.compile(r"[0-9]{3,}-[A-Za-z0-9_%-]+\Z")
 COMMITTED, NOT_DONE, SUPERSEDED = "committed", "not_done", "superseded"
 CONFIG_MAP = "configmap:"  # what `real` of an entry begins with that is about a text of the API: configmap:<namespace>/<name>#<key>
 WORKLOAD = "workload:"  # and that is about the resources of a workload's containers: workload:<its path in the API>
+UNIT = "unit:"  # and that is about whether a unit of systemd is enabled: unit:<its name>; its bytes are what is-enabled says
 LEVEL = "level:"  # and that is about a log level of a running process: level:<component>, level:kubelet/<node>
 
 
@@ -99,6 +100,11 @@ class Entry:
 def in_api(intent):
     """Whether an entry is about a text of the API instead of a file of this node."""
     return intent["real"].startswith((CONFIG_MAP, WORKLOAD))
+
+
+def is_unit(intent):
+    """Whether an entry is about a unit of systemd that was enabled or disabled, which lies in links of systemd's own making."""
+    return intent["real"].startswith(UNIT)
 
 
 def is_level(intent):

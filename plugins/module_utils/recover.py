@@ -52,6 +52,9 @@ def present(intent, root, run_id=None, entry=None):
         # few nodes have such an entry, and the door to the API costs each the time to compile it
         from ansible_collections.kubemend.remediation.plugins.module_utils import config_map
         return config_map.present(intent)
+    if journal.is_unit(intent):
+        from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service
+        return kubelet_service.present(intent)
     if journal.is_level(intent):
         from ansible_collections.kubemend.remediation.plugins.module_utils import level
         return level.present(run_id, entry, intent, root)
@@ -93,7 +96,7 @@ def _recover_or_tell(item, step):
         return _recover(item["run_id"], item["entry"], step)
     except ChangeError as error:
         intent = item["intent"]
-        if intent is None or not (journal.in_api(intent) or journal.is_level(intent)):
+        if intent is None or not (journal.in_api(intent) or journal.is_level(intent) or journal.is_unit(intent)):
             raise
         return {"run_id": item["run_id"], "entry": item["entry"], "path": intent["path"], "result": None, "sha256": None, "error": str(error)}
 
@@ -111,7 +114,7 @@ def _recover(run_id, name, step):
         if journal.is_level(intent):
             sha256, result = _level_back(intent, step)
         else:
-            if not step.check and not journal.in_api(intent):
+            if not step.check and not journal.in_api(intent) and not journal.is_unit(intent):
                 _remove_temporary(intent)
             sha256 = present(intent, step.root)
             result = STATES[_state(intent, sha256)]

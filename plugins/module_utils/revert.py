@@ -108,6 +108,9 @@ def _restore(run_id, one, step):
             done = _level(last, step)
         elif journal.in_api(intent):
             done = config_map.replace(last["intent"], former, here)
+        elif journal.is_unit(intent):
+            from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service
+            done = kubelet_service.put_back(one, intent, former, here)
         elif former is None:
             done = change.move_out(one["real"], one["sha256_left"], here)
         elif one["sha256_left"] is None:

@@ -81,7 +81,8 @@ class _Stretch:
 
     def __init__(self, one, items, run_id, root):
         self.path = one["path"]
-        self.level = one["real"].startswith(journal.LEVEL)  # no component has to start again for it
+        unit = one["real"].startswith(journal.UNIT)
+        self.alone = unit or one["real"].startswith(journal.LEVEL)  # no component has to start again for it
         self.state = one["state"]
         steps = []
         for entry in one["entries"]:
@@ -90,7 +91,7 @@ class _Stretch:
                 steps.append(step)
         records = [record for record in (proof.read(run_id, step, root) for step in steps) if record]
         self.record = records[0] if records and not any(record.get("error") for record in records) else None
-        self.component = self.record.get("component") if self.record else None
+        self.component = self.record.get("component") if self.record and not unit else None
         self.former = (self.record.get("former") or {}).get("argv") if self.record else None
         expect = (self.record.get("expect") or {}) if self.record else {}
         self.restart = expect.get("restart")
@@ -194,7 +195,7 @@ class _Revert:
     def _group(self, group, step):
         """The files of one component."""
         wanted = [one for one in group if one.state == revert.RESTORE]
-        unknown = [one for one in wanted if one.record is None and not one.level]
+        unknown = [one for one in wanted if one.record is None and not one.alone]
         if wanted and self.stopped:
             self._refuse(wanted, self.stopped)
         elif unknown:

@@ -20,15 +20,15 @@ def why(scene: Scene) -> str | None:
     """What forbids to mend this host, with what would allow it; None where nothing does."""
     allow = scene.consent.allow
     if masked(scene.document) and FENCED not in allow:
-        return f"the kubelet of {scene.finding.host} is masked, which somebody did on purpose; {_lifted(scene, FENCED)}"
+        return f"the kubelet of {scene.finding.host} is masked, which somebody did on purpose; {lifted(scene, FENCED)}"
     silent = _silent(scene)
     if silent:
-        return None if API_DOWN in allow else f"{silent}, so that nobody can tell whether the node was taken out on purpose; {_lifted(scene, API_DOWN)}"
+        return None if API_DOWN in allow else f"{silent}, so that nobody can tell whether the node was taken out on purpose; {lifted(scene, API_DOWN)}"
     fence = None if FENCED in allow else _fence(scene)
-    return f"{fence}; {_lifted(scene, FENCED)}" if fence else None
+    return f"{fence}; {lifted(scene, FENCED)}" if fence else None
 
 
-def _lifted(scene: Scene, word: str) -> str:
+def lifted(scene: Scene, word: str) -> str:
     """With what is allowed already: a variable that is given anew replaces what it was."""
     return f"allow it with {ALLOW.format(','.join(sorted({*scene.consent.allow, word})))}"
 

@@ -29,7 +29,7 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         doing = "runs, and will not after the next boot" if unit.runs else "is not running, and will not be after the next boot"
         hits = [Hit(f"the kubelet of {node} {doing}: {boot.why}", (proof(host, unit),), f"systemctl enable --no-reload {name}" + (
             "" if unit.runs else f", and systemctl start {name}"), host=host.host, node=host.node, component="kubelet",
-            severity="warning" if unit.runs else None)]
+            severity="warning" if unit.runs else None, risk=1 if unit.runs else None)]
     lacking = (Missing(host.host, "kubelet", "error"),) if boot.answer == kubelet_unit.UNKNOWN and not unit.masked else ()
     yield Outcome(tuple(hits), lacking, host=host.host, component="kubelet", applies=not unit.masked, note=boot.why if lacking else "")
 
@@ -83,8 +83,8 @@ FAULTS = (
                     "node.kubernetes.io/unreachable; kubeadm only warns of it. A warning while the kubelet runs. Unknown where another unit or a "
                     "generator decides. A unit that is masked is KM503.",
         remedy="systemctl enable --no-reload: systemd's daemon-reload, which enable does otherwise, can take devices away from running containers. "
-               "Nothing here does it yet.",
-        risk=0,
+               "One that is down is started too (risk 2), but for one that systemd starts again and again.",
+        risk=2,
         needs=("kubelet",),
         node=not_enabled,
         references=("https://www.freedesktop.org/software/systemd/man/latest/systemctl.html#enable%20UNIT%E2%80%A6",),

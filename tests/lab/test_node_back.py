@@ -1,0 +1,60 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A worker whose kubelet is disabled and stopped comes back, and comes back again by itself after a power cut."""
+
+from __future__ import annotations
+
+import json
+
+from tests.lab import bringup, interrupt, playbook
+from tests.lab.repairing import CONSENT, broken, codes, ended
+
+ENABLE, START = "enable_kubelet", "start_kubelet"
+
+
+def said(cluster, word: str) -> str:
+    return cluster.exec("w1", ["systemctl", word, "kubelet"], check=False).stdout.decode().strip()
+
+
+def unit(cluster) -> tuple[str, str]:
+    return said(cluster, "is-enabled"), said(cluster, "is-active")
+
+
+def ready(cluster) -> bool:
+    node = json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in node["status"]["conditions"])
+
+
+def test_a_disabled_kubelet_that_is_stopped_comes_back(cluster, play, tmp_path):
+    with broken(cluster, "kubelet-disabled", target="w1"):
+        cluster.exec("w1", ["systemctl", "stop", "kubelet"])
+        cluster.wait(lambda: not ready(cluster), 120, "w1 to be not ready")
+        done, report = play("--check", "--diff", *CONSENT)
+        assert done.returncode == 0 and "systemctl is-enabled kubelet.service: disabled -> enabled" in done.stdout, done.stdout[-4000:]
+        assert [step["remedy"] for step in report["plan"]] == [ENABLE, START] and unit(cluster) == ("disabled", "inactive")
+        done, report = play(*CONSENT)
+        assert (done.returncode, ended(report), codes(report)) == (0, ["done"] * 2, set()), done.stdout[-4000:]
+        assert unit(cluster) == ("enabled", "active")
+        cluster.wait(lambda: ready(cluster), 60, "w1 to be ready")
+        run_id = report["run_id"]
+        done, report = play(*CONSENT)
+        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[-4000:]
+        assert interrupt.left_over(cluster) == []
+        bringup.start_again(cluster.node("w1"))
+        cluster.wait(lambda: unit(cluster) == ("enabled", "active"), 60, "its kubelet to start by itself")
+        cluster.wait(lambda: ready(cluster), 120, "w1 to be ready again")
+        # And back: the unit is as it was, and its kubelet runs on.
+        done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={run_id}", report=str(tmp_path / "revert"))
+        assert done.returncode == 0, done.stdout[-4000:]
+        assert unit(cluster) == ("disabled", "active")
+
+
+def test_a_node_that_somebody_cordoned_is_left_alone(cluster, play):
+    with broken(cluster, "kubelet-disabled", target="w1"):
+        cluster.kubectl("cordon", "w1")
+        try:
+            done, report = play(*CONSENT)
+            assert done.returncode == 2 and "kubemend_allow=fenced" in report["plan"][0]["blocked_by"] and unit(cluster)[0] == "disabled", done.stdout[-4000:]
+        finally:
+            cluster.kubectl("uncordon", "w1")

@@ -1,0 +1,258 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A kubelet enabled and started on its node: guarded, journalled, proven, taken back. systemctl is a program that keeps its state in a file."""
+
+import json
+import sys
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import (
+    apply_step, durable, journal, kubelet_restart, kubelet_service, lock, proof, revert, revert_run)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubelet
+
+RUN, NEXT, LAST = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-7a8b9c"
+UNIT = "kubelet.service"
+SYSTEMCTL = """#!{python}
+import json, sys
+path = {path!r}
+unit = json.load(open(path))
+words = [word for word in sys.argv[1:] if not word.startswith("-")]
+unit["asked"].append(" ".join(sys.argv[1:]))
+if words[0] == "is-enabled":
+    unit["asked"].pop()
+    print(unit["enabled"])
+elif words[0] == "show":
+    unit["asked"].pop()
+    shown = {{"Id": words[-1], "LoadState": unit["load"], "ActiveState": unit["active"], "SubState": unit["sub"], "UnitFileState": unit["enabled"],
+              "Result": unit["result"], "MainPID": unit["pid"]}}
+    print("\\n".join("%s=%s" % item for item in shown.items()))
+    if unit["active"] == "active" and unit["ends"]:
+        unit["pid"] += 1
+elif words[0] == "start" and unit["starts"]:
+    unit.update(active="active", sub="running", result="success", pid=4000000)
+elif words[0] in ("enable", "disable") and unit["does"]:
+    unit["enabled"] = words[0] + "d"
+    print("Created symlink.", file=sys.stderr)
+json.dump(unit, open(path, "w"))
+"""
+
+
+class Node:
+    """A unit that is loaded, disabled and inactive, and what else a kubelet is."""
+
+    def __init__(self, path, monkeypatch):
+        self.root, self.file = str(path / "kubemend"), path / "unit.json"
+        self.set(asked=[], load="loaded", active="inactive", sub="dead", result="success", enabled="disabled", pid=0, starts=True, does=True, ends=False)
+        (path / "bin").mkdir()
+        (path / "bin" / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable + " -IS", path=str(self.file)))
+        (path / "bin" / "systemctl").chmod(0o755)
+        monkeypatch.setenv("PATH", str(path / "bin"), prepend=":")
+        self.healthz, self.beside = {"url": "http://127.0.0.1:10248/healthz", "status": 200, "error": None}, None
+        monkeypatch.setattr(kubelet, "collect", lambda context: {"healthz": self.healthz})
+        found = SimpleNamespace(pid=None, argv=[], evidence={"unit": {"name": UNIT}, "argv": ["kubelet", "--fail-swap-on=false"]})
+        monkeypatch.setattr(kubelet_restart, "look", lambda host: SimpleNamespace(**{**vars(found), "pid": self.beside}))
+        for name, value in (("STABLE", 0.2), ("PAUSE", 0.01), ("SECONDS", {"enable_kubelet": 5, "start_kubelet": 3})):
+            monkeypatch.setattr(kubelet_service, name, value)
+
+    def set(self, **changes):
+        self.file.write_text(json.dumps({**(json.loads(self.file.read_text()) if self.file.exists() else {}), **changes}))
+
+    def get(self, name):
+        return json.loads(self.file.read_text())[name]
+
+    def step(self, remedy, **more):
+        return {"id": "01-" + remedy, "host": "w1", "remedy": remedy, "code": ["KM501"], "target": UNIT, "guard": {"allow": []}, "expect": {"component": "kubelet"},
+                "change": {"kind": remedy, "path": kubelet_service.path_of(UNIT), "unit": UNIT, "former": "disabled", **more}}
+
+    def do(self, remedy, run_id=RUN, check=False, **more):
+        return apply_step.work({"run_id": run_id, "root": self.root, "lock": None, "check": check, "step": self.step(remedy, **more)})
+
+    def enable(self, **more):
+        return self.do("enable_kubelet", **more)
+
+    def start(self, **more):
+        return self.do("start_kubelet", **more)
+
+    def recover(self):
+        return apply_step.work({"run_id": NEXT, "root": self.root, "lock": None, "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}}})
+
+    def forget(self, remedy, entry=False):
+        """As if the program had been killed before it wrote how the step ended, or before its change was committed."""
+        folder = Path(self.root) / "journal" / RUN
+        path = folder / f"proof-01-{remedy}.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "state": "awaited", "by": {}}))
+        for one in folder.glob("001-*.end.json") if entry else ():
+            one.unlink()
+        return self.recover()
+
+    def take_back(self, reverts=RUN, run_id=NEXT):
+        return revert_run.reverted({"run_id": run_id, "reverts": reverts, "root": self.root, "lock": None})
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    return Node(tmp_path, monkeypatch)
+
+
+def test_enabled_without_a_reload_and_started(node):
+    answer = node.enable()
+    assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True) and answer["seen"]["enabled"] == ["disabled", "enabled"]
+    assert node.get("enabled") == "enabled" and node.get("active") == "inactive" and node.get("asked") == ["enable --no-reload " + UNIT]
+    answer = node.start()
+    assert (answer["state"], answer["reason"], answer["seen"]["pid"]) == ("done", "", 4000000)
+    assert node.get("asked")[1:] == ["start --no-block " + UNIT]
+
+
+def test_check_mode_asks_for_nothing(node):
+    assert {node.enable(check=True)["state"], node.start(check=True)["state"]} == {"skipped"} and node.get("asked") == []
+
+
+@pytest.mark.parametrize(("changes", "remedy", "said"), [
+    ({"enabled": "masked", "load": "masked"}, "enable_kubelet", "masked, which somebody did on purpose"),
+    ({"enabled": "masked", "load": "masked"}, "start_kubelet", "masked, which somebody did on purpose"),
+    ({"enabled": "static"}, "enable_kubelet", "the evidence is old: kubelet.service of w1 is static, not disabled"),
+    ({"enabled": "enabled-runtime"}, "enable_kubelet", "is enabled-runtime, not disabled"),
+    ({"active": "activating", "sub": "auto-restart"}, "start_kubelet", "the evidence is old: the kubelet of w1 is activating (auto-restart), not stopped"),
+    ({"active": "deactivating", "sub": "stop-sigterm"}, "start_kubelet", "is deactivating"),
+    ({"load": "not-found"}, "start_kubelet", "there is no unit kubelet.service")])
+def test_what_is_not_as_the_plan_saw_it_is_refused(node, changes, remedy, said):
+    node.set(**changes)
+    answer = node.do(remedy)
+    assert (answer["state"], answer["changed"]) == ("refused", False) and said in answer["reason"] and node.get("asked") == []
+
+
+@pytest.mark.parametrize("name", ["sshd.service", "snap.microk8s.daemon-kubelite.service", "kubelet.service --now", None])
+def test_no_other_unit_is_touched(node, name):
+    assert [node.do(remedy, unit=name)["state"] for remedy in ("enable_kubelet", "start_kubelet")] == ["refused"] * 2 and node.get("asked") == []
+
+
+@pytest.mark.parametrize("former", ["static", "linked", "masked", None])
+def test_it_is_enabled_only_from_where_disable_leads_back(node, former):
+    node.set(enabled=former or "")
+    assert node.enable(former=former)["state"] == "refused" and node.get("asked") == []
+
+
+def test_what_somebody_did_meanwhile_is_done(node):
+    node.set(enabled="enabled", active="active", sub="running", pid=7)
+    assert [(answer["state"], answer["reason"]) for answer in (node.enable(), node.start())] == [("done", "it is enabled already"), ("done", "it runs already")]
+    assert node.get("asked") == [] and journal.read_run(RUN, node.root) == []
+
+
+def test_a_kubelet_beside_the_unit_is_in_the_way(node):
+    node.beside = 4711
+    answer = node.start()
+    assert answer["state"] == "refused" and "beside its unit (pid 4711)" in answer["reason"] and node.get("asked") == []
+
+
+def test_swap_is_in_the_way_unless_it_is_allowed(node, monkeypatch):
+    monkeypatch.setattr(kubelet_restart.files, "text", lambda path, *dummy: "Filename\n/swap file 1 0 -2\n" if path == "/proc/swaps" else None)
+    look = kubelet_restart.look
+    assert node.start()["state"] == "done"  # its unit says --fail-swap-on=false
+    node.set(active="inactive")
+    monkeypatch.setattr(kubelet_restart, "look", lambda host: SimpleNamespace(**{**vars(look(host)), "evidence": {"unit": {"name": UNIT}, "argv": ["kubelet"]}}))
+    answer = node.start(run_id=NEXT)
+    assert answer["state"] == "refused" and "swap is on (/swap)" in answer["reason"]
+
+
+def test_systemd_that_does_not_enable_it_has_changed_nothing(node):
+    node.set(does=False)
+    answer = node.enable()
+    assert (answer["state"], answer["changed"]) == ("refused", False) and "is disabled still" in answer["reason"]
+    assert [item["end"]["result"] for item in journal.read_run(RUN, node.root)] == ["not_done"]
+    node.set(does=True)
+    assert node.enable(run_id=NEXT)["state"] == "done"
+
+
+def test_what_gave_up_is_given_its_starts_back(node):
+    node.set(active="failed", result="start-limit-hit")
+    assert node.start()["state"] == "done" and node.get("asked") == ["reset-failed " + UNIT, "start --no-block " + UNIT]
+
+
+@pytest.mark.parametrize(("changes", "healthz", "said"), [
+    ({"starts": False}, None, "kubelet.service is inactive"), ({"ends": True}, None, "it ended again 3 times"),
+    ({}, {"url": "u", "status": None, "error": "refused"}, "its healthz does not answer 200 yet (refused)"),
+    ({}, {"url": "u", "status": 500, "error": None}, "HTTP 500")])
+def test_what_does_not_come_up_is_said_and_left_to_systemd(node, changes, healthz, said):
+    node.set(**changes)
+    node.healthz = healthz or node.healthz
+    answer = node.start()
+    assert (answer["state"], answer["changed"]) == ("failed", True) and answer["reason"].startswith("component down: the kubelet of w1 was started")
+    assert said in answer["reason"] and "journalctl -u kubelet.service" in answer["reason"] and "stop" not in " ".join(node.get("asked"))
+
+
+def test_healthz_that_is_switched_off_proves_nothing_either_way(node):
+    node.healthz = {"url": None, "status": None, "error": "switched off"}
+    assert node.start()["state"] == "done"
+
+
+def test_a_revert_disables_it_and_stops_nothing(node):
+    node.enable()
+    node.start()
+    (planned,) = revert.plan_revert(RUN, node.root)
+    assert (planned["path"], planned["state"]) == ("enablement of kubelet.service", "restore")
+    done = node.take_back()
+    assert done["error"] is None and [one["result"] for one in done["paths"]] == ["restored"] and done["components"] == []
+    assert (node.get("enabled"), node.get("active")) == ("disabled", "active") and node.get("asked")[-1] == "disable --no-reload " + UNIT
+    assert [one["result"] for one in node.take_back(run_id=LAST)["paths"]] == ["already"]
+    assert [one["result"] for one in node.take_back(NEXT, LAST)["paths"]] == ["restored"] and node.get("enabled") == "enabled"
+
+
+def test_a_revert_leaves_what_somebody_else_made_of_it(node):
+    node.enable()
+    node.set(enabled="masked")
+    (one,) = node.take_back()["paths"]
+    assert one["result"] == "refused" and node.get("enabled") == "masked" and node.get("asked") == ["enable --no-reload " + UNIT]
+
+
+@pytest.mark.parametrize(("enabled", "state", "result", "reason"), [
+    ("enabled", "proven", "committed", "kubelet.service is enabled"), ("disabled", "not_done", "not_done", "kubelet.service is disabled"),
+    ("static", "not_done", "superseded", "kubelet.service is static")])
+def test_an_interrupted_enable_is_found_and_ended(node, enabled, state, result, reason):
+    node.enable()
+    node.set(enabled=enabled)
+    answer = node.forget("enable_kubelet", entry=True)
+    assert answer["state"] == "done" and reason in answer["reason"], answer
+    assert proof.read(RUN, "01-enable_kubelet", node.root)["state"] == state and journal.read_run(RUN, node.root)[0]["end"]["result"] == result
+    assert node.get("asked") == ["enable --no-reload " + UNIT]  # nothing is done anew
+
+
+@pytest.mark.parametrize(("changes", "state", "ended"), [
+    ({}, "done", "proven"), ({"active": "inactive"}, "done", "not_done"), ({"active": "failed"}, "done", "not_done"), ({"ends": True}, "failed", "failed")])
+def test_an_interrupted_start_is_ended(node, changes, state, ended):
+    node.start()
+    node.set(**changes)
+    assert node.forget("start_kubelet")["state"] == state and proof.read(RUN, "01-start_kubelet", node.root)["state"] == ended
+
+
+def test_what_nobody_can_tell_stays_open(node):
+    node.enable()
+    node.set(load="not-found", active="inactive")
+    answer = node.forget("enable_kubelet", entry=True)
+    assert answer["state"] == "failed" and "still open" in answer["reason"]
+    assert proof.read(RUN, "01-enable_kubelet", node.root)["state"] == "awaited" and journal.open_entries(node.root)
+    node.set(load="loaded")
+    assert node.recover()["state"] == "done" and journal.open_entries(node.root) == []
+
+
+def test_a_step_is_not_begun_twice(node):
+    node.enable()
+    node.set(enabled="disabled")
+    assert node.enable()["state"] == "done" and node.get("enabled") == "disabled"
+
+
+def test_another_runs_lock_keeps_it_out(node):
+    lock.acquire(NEXT, {}, 900, root=node.root)
+    answer = node.enable()
+    assert answer["state"] == "refused" and node.get("asked") == []
+
+
+def test_every_digest_is_of_what_is_enabled_says(node):
+    node.enable()
+    (item,) = journal.read_run(RUN, node.root)
+    assert (item["intent"]["sha256_before"], item["intent"]["sha256_after"]) == (durable.digest(b"disabled\n"), durable.digest(b"enabled\n"))
+    assert journal.former_bytes(item, node.root) == b"disabled\n" and item["intent"]["real"] == "unit:kubelet.service"
