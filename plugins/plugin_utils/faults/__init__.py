@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import control_plane, limits, managers, nodes, pinning, run, scheduling
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import control_plane, limits, managers, node_swap, nodes, pinning, run, scheduling
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault
 
 
@@ -18,4 +18,5 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
     return dict(sorted(found.items()))
 
 
-CATALOGUE = _catalogue(control_plane.FAULTS, scheduling.FAULTS, managers.FAULTS, pinning.FAULTS, limits.FAULTS, nodes.FAULTS, run.FAULTS)
+CATALOGUE = _catalogue(control_plane.FAULTS, scheduling.FAULTS, managers.FAULTS, pinning.FAULTS, limits.FAULTS, nodes.FAULTS, node_swap.FAULTS,
+                       run.FAULTS)
