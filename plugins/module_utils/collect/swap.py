@@ -23,6 +23,7 @@ GENERATORS = ("/etc/systemd/system-generators", "/usr/local/lib/systemd/system-g
               "/lib/systemd/system-generators")
 ZRAM = ("/etc/systemd/zram-generator.conf", "/usr/local/lib/systemd/zram-generator.conf", "/usr/lib/systemd/zram-generator.conf",
         "/lib/systemd/zram-generator.conf")
+UNITS = "/etc/systemd/system"
 PROPERTIES = ("Id", "What", "LoadState", "UnitFileState", "ActiveState", "FragmentPath", "SourcePath", "Following", "WantedBy", "RequiredBy")
 MEMORY = (("SwapTotal", "swap_total_kib"), ("SwapFree", "swap_free_kib"), ("MemAvailable", "mem_available_kib"))
 LINKS = ("by-uuid", "by-label", "by-partuuid", "by-partlabel", "by-id", "by-path")
@@ -33,13 +34,13 @@ MAX_TEXT, MAX_UNITS, MAX_FILES, MAX_LINKS, MAX_FOLDERS, LONGEST = 65536, 500, 64
 def collect(context):
     """The swap that is on and what may be; units is None where systemd does not answer, links only those of devices that are swapped on."""
     context.source = "/proc/swaps, /proc/meminfo, /etc/fstab, systemctl"
-    swaps = files.text("/proc/swaps", MAX_TEXT)
+    swaps = whole("/proc/swaps")
     here = paths(swaps or "")
     zram, unlisted = zram_files()
     context.truncated = len(zram) > MAX_FILES
     found = {"swaps": swaps, "memory": memory(files.text("/proc/meminfo", 16384, "")), "fstab": files.record("/etc/fstab", limit=MAX_TEXT),
              "units": None, "cmdline": files.text("/proc/cmdline", MAX_TEXT), "links": links(here), "own": own(here), "container": container(),
-             "systemd": version(files.text("/proc/1/maps", 4 * MAX_TEXT, "")),
+             "systemd": version(whole("/proc/1/maps") or ""),
              "files": [record(path) for path in FILES + tuple(zram[:MAX_FILES])] + unlisted + generators()}
     if os.path.isdir("/run/systemd/system"):
         try:
@@ -49,15 +50,41 @@ def collect(context):
     return found
 
 
+def whole(path):
+    """The text of a file of /proc, of which one read gives a page; None where it cannot be read."""
+    try:
+        return files.read(path, 4 * MAX_TEXT).decode("utf-8", "backslashreplace")
+    except OSError:
+        return None
+
+
 def record(path):
     """The record of a file, short where there is none: few nodes have any of them."""
     found = files.record(path, limit=MAX_TEXT)
     return {"path": path, "error": "missing"} if found["error"] == "missing" and not found["link"] else found
 
 
-def units(blocks):
-    """[{property: value}] of systemd's blocks, bounded; of a property that is said twice the last counts."""
-    return [dict((key, values[-1][:LONGEST]) for key, values in blocks[name].items()) for name in sorted(blocks)[:MAX_UNITS]]
+def units(blocks, folder=UNITS):
+    """[{property: value}] of systemd's blocks, bounded; of a property that is said twice the last counts.
+
+    A unit that was masked since systemd read its files is what it will be at the next boot: masked.
+    """
+    found = []
+    for name in sorted(blocks)[:MAX_UNITS]:
+        one = dict((key, values[-1][:LONGEST]) for key, values in blocks[name].items())
+        if name.endswith((".swap", "swap.target")) and "/" not in name and masked(os.path.join(folder, name)):
+            one.update(UnitFileState="masked", FragmentPath=os.path.join(folder, name))
+        found.append(one)
+    return found
+
+
+def masked(path):
+    """Is it a link to /dev/null, or an empty file, which is the same to systemd?"""
+    try:
+        state = os.lstat(path)
+        return os.readlink(path) == "/dev/null" if stat.S_ISLNK(state.st_mode) else stat.S_ISREG(state.st_mode) and state.st_size == 0
+    except OSError:
+        return False
 
 
 def paths(text):

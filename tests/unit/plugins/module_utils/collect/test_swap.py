@@ -68,6 +68,20 @@ def test_units_of_systemd():
     assert len(swap.units(dict(("%d.swap" % number, {"Id": [str(number)], "What": ["x" * 9999]}) for number in range(2000)))) == swap.MAX_UNITS
 
 
+def test_a_unit_that_was_masked_since_systemd_read_it_is_what_it_will_be(tmp_path):
+    """Nobody says daemon-reload here: it can take devices away from containers."""
+    blocks = {"a.swap": "/run/systemd/generator/a.swap", "b.swap": "/lib/b.swap", "c.swap": "/lib/c.swap", "swap.target": "/lib/swap.target", "d.swap": "/d",
+              "zramswap.service": "/lib/zramswap.service", "x/../a.swap": "/x"}
+    blocks = dict((name, {"Id": [name], "LoadState": ["loaded"], "FragmentPath": [path]}) for name, path in blocks.items())
+    for name in ("a.swap", "zramswap.service"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "b.swap").symlink_to("/dev/null")
+    (tmp_path / "c.swap").write_text("[Swap]\n")
+    (tmp_path / "swap.target").symlink_to("/lib/swap.target")
+    told = swap_files.units(swap.units(blocks, str(tmp_path)))
+    assert [one.name for one in told if one.masked] == ["a.swap", "b.swap"]
+
+
 @pytest.mark.parametrize(("library", "number"), [
     ("/usr/lib/systemd/libsystemd-shared-252.so", 252), ("/usr/lib/x86_64-linux-gnu/systemd/libsystemd-shared-257.so", 257),
     ("/usr/lib/systemd/libsystemd-shared-239.so (deleted)", 239), ("/usr/lib/systemd/libsystemd-shared-255.4-1.fc40.so", 255),
@@ -136,6 +150,12 @@ def test_a_file_that_is_missing_says_no_more(tmp_path):
     assert swap.record(path) == {"path": path, "error": "missing"}
     os.symlink("nowhere", path)
     assert swap.record(path)["link"] == "nowhere"
+
+
+def test_a_file_of_proc_is_read_to_its_end(tmp_path):
+    """One read of a seq_file gives a page."""
+    assert len(swap.whole("/proc/self/maps").split("\n")) == len(open("/proc/self/maps").read().split("\n"))
+    assert swap.whole(str(tmp_path / "gone")) is None
 
 
 def test_this_machine():
