@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,16 +37,16 @@ class Sources:
 def off(scene: Scene) -> list[Step]:
     """KM504: the sources one by one, then each swap; or what stands in the way."""
     node = node_swap.read(scene.document)
-    if not node.refused:
+    here, found = [one for one in node.on or () if node.own(one)], sources(node)
+    if not node.refused or node.on and not here:  # a container that only shows the swap of its machine: there is nothing to be done in it
         return []
-    found = sources(node)
     why = left_out(scene, scene.finding.host or "") or fencing.why(scene) or _unwanted(node) or _by_hand(node, found)
     keep = list(_persistence(scene, node, found, why))
-    unsafe = why or _unsafe(node)
+    unsafe = why or _unsafe(node, here)
     if unsafe and keep and not why:  # what is written now lasts, whether or not memory takes what lies in swap today
         note = f"the swap that is on stays: {unsafe}"
         return [_step(scene, PERSISTENCE, step.target, None, step.diff, dict(step.change or {}), note) for step in keep]
-    return keep + [_off(scene, one, unsafe) for one in node.on or ()]
+    return keep + [_off(scene, one, unsafe) for one in here]
 
 
 def sources(node: NodeSwap) -> Sources:
@@ -113,17 +113,15 @@ def _by_hand(node: NodeSwap, found: Sources) -> str | None:
     return None
 
 
-def _unsafe(node: NodeSwap) -> str | None:
+def _unsafe(node: NodeSwap, here: Sequence[Running]) -> str | None:
     """Why swap may not be switched off now."""
-    for one in node.on or ():
+    for one in here:
         where = one_line(one.active.path, 80)
         if one.active.deleted:
             return f"the file {where} was deleted while it is on: only a reboot ends it"
-        if not node.own(one):
-            return f"{where} is the swap of the machine that runs this container: switch it off there"
         if not one.active.path.startswith("/") or not one.active.path.isprintable():
             return f"{where} is no path that can be named to swapoff"
-    used = [one.active.used_kib for one in node.on or ()]
+    used = [one.active.used_kib for one in here]
     memory = node.seen.get("memory")
     free = memory.get("mem_available_kib") if isinstance(memory, Mapping) else None
     whole = sum(number for number in used if number is not None) if None not in used else None

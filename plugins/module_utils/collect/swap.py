@@ -23,6 +23,7 @@ GENERATORS = ("/etc/systemd/system-generators", "/usr/local/lib/systemd/system-g
               "/lib/systemd/system-generators")
 ZRAM = ("/etc/systemd/zram-generator.conf", "/usr/local/lib/systemd/zram-generator.conf", "/usr/lib/systemd/zram-generator.conf",
         "/lib/systemd/zram-generator.conf")
+WORDS = ("fstab", "systemd.swap", "systemd.zram", "systemd.gpt_auto", "systemd.mask", "systemd.swap_extra")
 UNITS = "/etc/systemd/system"
 PROPERTIES = ("Id", "What", "LoadState", "UnitFileState", "ActiveState", "FragmentPath", "SourcePath", "Following", "WantedBy", "RequiredBy")
 MEMORY = (("SwapTotal", "swap_total_kib"), ("SwapFree", "swap_free_kib"), ("MemAvailable", "mem_available_kib"))
@@ -39,7 +40,7 @@ def collect(context):
     zram, unlisted = zram_files()
     context.truncated = len(zram) > MAX_FILES
     found = {"swaps": swaps, "memory": memory(files.text("/proc/meminfo", 16384, "")), "fstab": files.record("/etc/fstab", limit=MAX_TEXT),
-             "units": None, "cmdline": files.text("/proc/cmdline", MAX_TEXT), "links": links(here), "own": own(here), "container": container(),
+             "units": None, "cmdline": cmdline(whole("/proc/cmdline")), "links": links(here), "own": own(here), "container": container(),
              "systemd": version(whole("/proc/1/maps") or ""),
              "files": [record(path) for path in FILES + tuple(zram[:MAX_FILES])] + unlisted + generators()}
     if os.path.isdir("/run/systemd/system"):
@@ -71,7 +72,7 @@ def units(blocks, folder=UNITS):
     """
     found = []
     for name in sorted(blocks)[:MAX_UNITS]:
-        one = dict((key, values[-1][:LONGEST]) for key, values in blocks[name].items())
+        one = dict((key, values[-1][:LONGEST]) for key, values in blocks[name].items() if values[-1] or key in ("WantedBy", "RequiredBy"))
         if name.endswith((".swap", "swap.target")) and "/" not in name and masked(os.path.join(folder, name)):
             one.update(UnitFileState="masked", FragmentPath=os.path.join(folder, name))
         found.append(one)
@@ -93,6 +94,22 @@ def paths(text):
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         found = [path.replace(code, char) for path in found]
     return found
+
+
+def cmdline(text):
+    """The words of the kernel's command line that are systemd's, and a dash for all others, which are nobody's business; None where it is not known."""
+    if text is None:
+        return None
+    kept, word, quoted = ["-"], "", False
+    for char in text.strip() + " ":
+        quoted = quoted != (char == '"')
+        if char.isspace() and not quoted:
+            if word.startswith(("systemd.", '"systemd.', "fstab=")) and word.partition("=")[0].replace("-", "_").strip('"') in WORDS:
+                kept.append(word)
+            word = ""
+        else:
+            word += char
+    return " ".join(kept)
 
 
 def memory(text):

@@ -57,7 +57,9 @@ def _unknown(host: Host, collector: str, why: Iterable[str]) -> Outcome:
 def _hit(host: Host, node: NodeSwap) -> Hit:
     name, coming = host.node or host.host, node.coming()
     what = ", ".join(one_line(one.active.path, 80) for one in (node.on or ())[:SHOWN])
-    sources = "; ".join(dict.fromkeys([*(_told(one.source) for one in node.on or ()), *(_told(source) for source in coming)]))
+    named = {source.device for source in coming}
+    running = [one.source for one in node.on or () if one.source.origin != "unknown" or one.active.path not in named]
+    sources = "; ".join(dict.fromkeys(_told(source) for source in [*running, *coming]))
     if node.wanted.wants:
         state = f"swap is meant for pods on {name} ({node.wanted.behavior}), and its kubelet refuses it: failSwapOn is not false"
     elif node.on:
@@ -73,6 +75,8 @@ def _hit(host: Host, node: NodeSwap) -> Hit:
 def _remedy(node: NodeSwap, coming: list[Source]) -> str:
     if node.wanted.wants is not False:
         return "set failSwapOn: false where pods are meant to use swap (memorySwap.swapBehavior), or take that away: nothing is switched off here before"
+    if node.on and not any(node.own(one) for one in node.on):
+        return "switch it off on the machine that runs this container, or in the container whose file it is"
     by = [undone(source) for source in coming]
     first = "; ".join(dict.fromkeys(by)) or "nothing known brings it back at a boot"
     return f"{first}; then swapoff, if memory takes what lies in swap" if node.on else first

@@ -126,6 +126,7 @@ def test_a_container_shows_the_swap_of_its_machine(world):
     """systemd takes up none there; a file of its own that fstab names comes back with swapon -a."""
     verdict, (found,), dummy = judged(world, node(swaps=FILE + SDA2, fstab="/swapfile none swap sw 0 0\n", container=True, own=["/swapfile"]), answers=False)
     assert verdict == "present" and "swapon -a" in found.summary and "a container shows the swap of its host" in found.summary
+    assert found.summary.count("source:") == 2  # that of the machine, and the line of fstab; not the file's a second time
     assert judged(world, node(fstab=LINE, container=True))[0] == "clear"
     assert node_swap.read(world.documents["w1"]).coming() == []
 

@@ -63,7 +63,7 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM408": {"clear": "no node of the lab has a limit of everybody that is below its services'; test_limits_process.py has one"},
     "KM410": {"clear": "every runtime of the lab comes with LimitNOFILE=infinity; test_limits_process.py has others"},
     "KM409": {"present": "systemd gives a unit the most that it can have where the kernel refuses more; only other limits of older ones end so"},
-    "KM504": dict.fromkeys(("present", "clear"), "recorded before swap was collected; made real by the lab's incident kubelet-swap"),
+    "KM504": {"clear": "the nodes of a lab share one kernel, and with it the swap; test_node_swap.py has others"},
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
     "KM903": dict.fromkeys(("present", "clear"), "recorded before levels were journalled; both are made real in tests/lab/test_capture.py"),
 }

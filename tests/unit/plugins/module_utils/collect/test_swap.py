@@ -52,6 +52,18 @@ def test_paths():
     assert swap.paths(NEWER[:-20]) == ["/swap file\\x"]  # cut off
 
 
+@pytest.mark.parametrize(("line", "kept"), [
+    ("BOOT_IMAGE=/vmlinuz ro quiet\n", []), ("quiet systemd.swap=0 systemd.gpt-auto=no fstab=no", ["systemd.swap=0", "systemd.gpt-auto=no", "fstab=no"]),
+    ('x="a systemd.swap=0 b" systemd.mask=swap.target systemd.zram', ["systemd.mask=swap.target", "systemd.zram"]),
+    ('systemd.swap-extra="/a b" inst.ks=https://user:word@host systemd.setenv=A=secret', ['systemd.swap-extra="/a b"']), ("", [])])
+def test_of_the_command_line_only_what_matters_here_leaves_the_node(line, kept):
+    told = swap.cmdline(line)
+    assert told == " ".join(["-"] + kept)
+    wanted = [one for one in swap_files.words(line) or [] if one[0] in swap.WORDS]
+    assert [one for one in swap_files.words(told) if one[0] != "_"] == wanted
+    assert swap.cmdline(None) is None and swap_files.words(told) is not None
+
+
 def test_memory():
     assert swap.memory(MEMINFO) == {"swap_total_kib": 8257532, "swap_free_kib": 8257008, "mem_available_kib": 22613724}
     assert swap.memory(MEMINFO[:110])["swap_total_kib"] is None
@@ -192,5 +204,6 @@ def test_a_systemd_that_does_not_answer_is_not_one_without_swap(monkeypatch):
 def test_no_text_raises(text):
     swap.paths("\n" + text)
     swap.memory(text)
+    swap.cmdline(text)
     swap.version(swap.LIBRARY + text)
     swap.units(dict((name, block) for name, block in ((one.get("Id", [""])[0], one) for one in unit.parse(text))))
