@@ -32,6 +32,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     remedies,
     reset_plan,
     run_folder,
+    swap_plan,
     symptoms,
     timeline,
 )
@@ -70,7 +71,7 @@ COLOURS = {
     "clear": "green", "good": "green",
 }
 WIDEST = 120
-REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES, **node_plan.REMEDIES}
+REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES, **node_plan.REMEDIES, **swap_plan.REMEDIES}
 
 
 class ActionModule(ActionBase):

@@ -308,7 +308,8 @@ def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | No
         "fail_on": settings.fail_on, "formats": list(settings.report_formats), "deep": settings.deep or _needs_deep(symptom),
         "faults": None if faults is None else sorted(faults), "symptom": symptom, "notices": list(settings.notices),
         "max_risk": settings.max_risk, "allow": list(settings.allow), "probe": settings.probe,
-        "cleanup_rejected": settings.cleanup_rejected, "patch_workloads": settings.patch_workloads, "prove_pinning": settings.prove_pinning, "expect_pinning": settings.expect_pinning,
+        "cleanup_rejected": settings.cleanup_rejected, "patch_workloads": settings.patch_workloads, "prove_pinning": settings.prove_pinning,
+        "expect_pinning": settings.expect_pinning,
         "limits": {key: getattr(settings, name.removeprefix(PREFIX)) for key, name in node_limits.VARIABLES.items()
                    if getattr(settings, name.removeprefix(PREFIX)) is not None},
         # Where rejected pods are the symptom, the collector takes one of them.

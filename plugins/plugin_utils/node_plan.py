@@ -38,7 +38,8 @@ def started(scene: Scene) -> Step | None:
 
 
 def _start(scene: Scene, unit: Unit) -> Step:
-    return _step(scene, START, unit, _blocked(scene, unit) or _loads(scene), f"systemctl is-active {unit.name}: {unit.active} -> active\n", _effects(scene, unit))
+    diff = f"systemctl is-active {unit.name}: {unit.active} -> active\n"
+    return _step(scene, START, unit, _blocked(scene, unit) or _loads(scene), diff, _effects(scene, unit))
 
 
 def _unit(scene: Scene) -> Unit:
@@ -68,7 +69,7 @@ def _unknown(unit: Unit) -> str | None:
     if unit.name not in kubelet_service.UNITS:
         return "its unit is none that is known here: do by hand what its finding says"
     if unit.family == "rke2" and not unit.runs:
-        return "RKE2 installs the unit of a server and that of an agent on every node, and which one is this node's cannot be told while neither runs: do it by hand"
+        return "RKE2 installs the units of a server and of an agent on every node, and which is this node's cannot be told while neither runs: do it by hand"
     return None
 
 

@@ -96,6 +96,8 @@ COLLECTORS = (
               "containers really have", timeout=8, needs=("kubelet",)),
     Collector("limits", "the kernel's limits of files and inotify, a try at opening an instance, the limits of PID 1, the kubelet, the runtime and sshd, "
               "and the files that set them", timeout=8),
+    Collector("swap", "which swap is on and how much of it is used, and what may switch it on at a boot: fstab, systemd's units, the kernel's command line, "
+              "zram-generator and services", timeout=8),
     Collector("kubelet_log", "lines of the kubelet's and the runtime's journal about CPUs, memory, the freezer and open files", tier=DEEP, timeout=10,
               needs=("kubelet",)),
     Collector("kubelet_end", "the end of the journal of the kubelet's unit, where the kubelet does not run or systemd started it again of late", timeout=10,

@@ -11,6 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     limits,
     managers,
     node_api,
+    node_swap,
     nodes,
     pinning,
     run,
@@ -28,5 +29,5 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
     return dict(sorted(found.items()))
 
 
-CATALOGUE = _catalogue(
-    control_plane.FAULTS, scheduling.FAULTS, managers.FAULTS, pinning.FAULTS, limits.FAULTS, nodes.FAULTS, kubelet.FAULTS, node_api.FAULTS, run.FAULTS)
+CATALOGUE = _catalogue(control_plane.FAULTS, scheduling.FAULTS, managers.FAULTS, pinning.FAULTS, limits.FAULTS, nodes.FAULTS, kubelet.FAULTS,
+                       node_api.FAULTS, node_swap.FAULTS, run.FAULTS)
