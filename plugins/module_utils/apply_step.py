@@ -31,8 +31,8 @@ AT_WORK = "at_work"  # no end: whoever asks again for the same step waits on
 REVERT = "revert"  # what records of revert_run say in its place
 LEVELS, KUBELET = "restore_levels", "raise_kubelet"
 MANAGERS = ("start_former", "reset_state", "unlend")  # of manager_reset, which few nodes ever need
-SETTING = "kernel_setting"
-REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS, SETTING) + MANAGERS + tuple(sorted(apply_api.SECONDS))
+SETTING, FILE_LIMIT = "kernel_setting", "file_limit"
+REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS, SETTING, FILE_LIMIT) + MANAGERS + tuple(sorted(apply_api.SECONDS))
 
 
 def limit_of(step):
@@ -117,7 +117,7 @@ class _Executor:
             return self._recover()
         if self.step["remedy"] == LEVELS:
             return self._levels()
-        if self.step["remedy"] in MANAGERS + (SETTING,):
+        if self.step["remedy"] in MANAGERS + (SETTING, FILE_LIMIT):
             return self._by_itself()
         through_api, former = self.step["remedy"] in apply_api.SECONDS, None
         if not through_api:
@@ -270,11 +270,13 @@ class _Executor:
 
     def _by_itself(self):
         """A step that has a module to itself, its guards and its proof with it: few nodes ever need one."""
-        from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting, manager_reset
+        from ansible_collections.kubemend.remediation.plugins.module_utils import file_limit, kernel_setting, manager_reset
         if self.as_step.check:
             return _answer(SKIPPED, "check mode: nothing was changed")
         if self.step["remedy"] == SETTING:
             state, reason, seen = kernel_setting.do(self.as_step, self.step, self.host)
+        elif self.step["remedy"] == FILE_LIMIT:
+            state, reason, seen = file_limit.do(self.as_step, self.step, self.host)
         else:
             state, reason, seen = manager_reset.do(self.as_step, self.step, self.host, self.params)
         ends = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
@@ -331,9 +333,9 @@ class _Executor:
             if state:
                 self._end(record, state, reason)
             return _answer(DONE if state else FAILED, reason)
-        if not record.get("error") and record.get("remedy") == SETTING:
-            from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting
-            state, reason = kernel_setting.resumed(record)
+        if not record.get("error") and record.get("remedy") in (SETTING, FILE_LIMIT):
+            from ansible_collections.kubemend.remediation.plugins.module_utils import file_limit, kernel_setting
+            state, reason = (kernel_setting if record["remedy"] == SETTING else file_limit).resumed(record)
             self._end(record, state, reason)
             return _answer(FAILED if state == proof.FAILED else DONE, reason, state == proof.PROVEN)
         if record.get("error") or not record.get("component"):
