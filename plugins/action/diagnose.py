@@ -54,6 +54,7 @@ SPEC = {
     "max_unavailable": {"type": "int", "default": 1},
     "cpu_manager": {"type": "dict"},
     "limits": {"type": "dict"},
+    "profile": {"type": "list", "elements": "str", "default": []},
     "probe": {"type": "bool", "default": False},
     "cleanup_rejected": {"type": "bool", "default": False},
     "patch_workloads": {"type": "bool", "default": False},
@@ -107,8 +108,9 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         outcome = run_folder.outcome(planned, steps, judged, run_folder.begun(args["report_dir"]))
     else:
         consent = plan.Consent(args["max_risk"], frozenset(args["allow"]), _wishes(args),
-                               args["drain_timeout"], args["max_unavailable"], args["cpu_manager"] or {}, args["limits"] or {})
-        wished = reset_plan.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS)
+                               args["drain_timeout"], args["max_unavailable"], args["cpu_manager"] or {}, args["limits"] or {}, frozenset(args["profile"]))
+        wished = [*reset_plan.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS),
+                  *limits_plan.wishes(clusters, consent.profile, judge.KEY_DIGITS)]
         planned = plan.plan([*judged.findings, *wished], clusters, lambda host: evidence.find(args["evidence"], host), consent, REMEDIES, judge.KEY_DIGITS,
                             remedies.probe if args["probe"] else None)
     if args["mode"] != "replay":

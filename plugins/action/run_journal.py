@@ -33,6 +33,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings impo
 SPEC = {
     "mode": {"type": "str", "choices": ["observe", "repair", "replay", "revert", "capture"], "default": "observe"}, "symptom": {"type": "str"},
     "faults": {"type": "list", "elements": "str"}, "max_risk": {"type": "int"}, "cpu_manager": {"type": "bool", "default": False},
+    "profile": {"type": "bool", "default": False},
 }
 INTERRUPTED = "KM902"
 
@@ -84,7 +85,7 @@ class ActionModule(ActionBase):
         return {
             **made, **_chosen(settings, faults, symptom), "pattern": hosts.pattern,
             "mode": mode, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
-            "cpu_manager": hosts.cpu_managers() if args["cpu_manager"] else None,
+            "cpu_manager": hosts.cpu_managers() if args["cpu_manager"] else None, "profile": hosts.asked if args["profile"] else [],
         }
 
     def _refuse_strategy(self) -> None:

@@ -72,6 +72,12 @@ options:
       - What kernel settings are raised to, by their names - C(kubemend_file_max), C(kubemend_inotify_instances) and the like. The usual where it
         is not given.
     type: dict
+  profile:
+    description:
+      - Hosts, by inventory name, on which every kernel setting and limit of logins of O(limits) is raised, whether or not it is used up.
+    type: list
+    elements: str
+    default: []
   allow:
     description:
       - Refusals that the operator lifts by name, as C(kubemend_allow).

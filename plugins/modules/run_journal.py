@@ -45,6 +45,11 @@ options:
       - Whether kubelets are to be told what C(kubemend_cpu_manager_policy) and C(kubemend_reserved_cpus) of their hosts say.
     type: bool
     default: false
+  profile:
+    description:
+      - Whether every kernel setting and limit of logins is raised to what C(kubemend_file_max), C(kubemend_nofile) and the like say.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.info

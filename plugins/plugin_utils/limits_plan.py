@@ -1,14 +1,20 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a kernel setting raised, as a step: only what a fault proved to be exhausted, or not to last."""
+"""PRIVATE to this collection: a kernel setting raised, as a step: only what a fault proved to be exhausted, or not to last.
+
+Where a host is to have the whole profile (the role open_files), a wish for each limit takes the place of a finding.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, node_limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, login_limits, node_limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
 
 RISK = 1
@@ -22,13 +28,42 @@ def raised(scene: Scene) -> Step | None:
         return None
     target = int(scene.consent.limits.get(key, node_limits.TARGETS.get(key, 0)))
     exhausted = any(short.key == key for short in limits.shortages())
-    value = max([running, *node_limits.asked_for(limits, key), target if exhausted else 0])
+    value = max([running, *node_limits.asked_for(limits, key), target if exhausted or _is_wished(scene) else 0])
     blocked, note = node_limits.later(limits, key, value)
     if blocked and value > running:
         blocked += f"; until then sysctl -w {key}={value} helps, up to the next boot"
     if exhausted and value <= running:
         blocked = f"{key} is {running} already, and it is used up: {_more(key)}"
-    return _step(scene, key, running, value, fencing.why(scene) or blocked, note)
+    return _step(scene, key, running, value, _fenced(scene) or blocked, note)
+
+
+def _is_wished(scene: Scene) -> bool:
+    return scene.finding.host in scene.consent.profile
+
+
+def _fenced(scene: Scene) -> str | None:
+    """What forbids to touch this host. One without a kubelet is no node that anybody could have taken out; it is left to whoever names it."""
+    kubelet = (scene.document.get("collectors") or {}).get("kubelet") or {}
+    plain = _is_wished(scene) and scene.finding.node is None and kubelet.get("status") == "absent"
+    return None if plain else fencing.why(scene)
+
+
+def profiled(scene: Scene) -> Step | None:
+    """One limit of a host that is to have all of them: its step, or nothing where it has it, now and after a boot."""
+    key, limits = scene.finding.component or "", node_limits.read(scene.document)
+    if key in login_limits.TARGETS:
+        return login_limits.profile(scene, key, _fenced(scene))
+    running = limits.kernel.get(key)
+    if running is None:
+        return _step(scene, key, 0, 0, f"what {key} of {scene.finding.host} is could not be read", "")
+    return None if _has(limits, key, running, int(scene.consent.limits.get(key, node_limits.TARGETS[key]))) else raised(scene)
+
+
+def _has(limits: node_limits.Limits, key: str, running: int, target: int) -> bool:
+    """Whether the kernel has as much, and will have after a boot. Without a file systemd gives it as many file handles as it can count."""
+    found = limits.at_boot().get(key)
+    lasting = running == node_limits.UNBOUNDED if found is None else (node_limits.taken(key, found.value) or 0) >= target
+    return running >= target and lasting
 
 
 def _more(key: str) -> str:
@@ -45,4 +80,14 @@ def _step(scene: Scene, key: str, running: int, value: int, blocked: str | None,
                 change={"kind": kernel_setting.REMEDY, "path": node_limits.FILE, "settings": {key: value}}, expect={"component": None})
 
 
-REMEDIES = dict.fromkeys(("KM401", "KM402", "KM403", "KM405", "KM407"), raised)
+PROFILE = "profile"
+REMEDIES = {**dict.fromkeys(("KM401", "KM402", "KM403", "KM405", "KM407"), raised), PROFILE: profiled}
+
+
+def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> Iterator[Finding]:
+    """One for each limit of each of these hosts, for a plan to answer as it answers a fault's finding."""
+    for of in clusters:
+        for host in of.hosts:
+            if host.host in hosts:
+                for key in (*node_limits.TARGETS, *login_limits.TARGETS):
+                    yield Finding(PROFILE, "info", of.key[:digits] if of.key else None, host.host, key, "asked for", host.node)

@@ -18,8 +18,10 @@ INSTANCES, WATCHES, EVENTS = "fs.inotify.max_user_instances", "fs.inotify.max_us
 FILE_MAX, NR_OPEN, PID_MAX = "fs.file-max", "fs.nr_open", "kernel.pid_max"
 # What is raised to, where nothing else was asked for; watches as kind and kubespray have them.
 TARGETS = {FILE_MAX: 2097152, INSTANCES: 8192, WATCHES: 524288, EVENTS: 16384}
+NOFILE, NPROC = "nofile", "nproc"  # of logins, as limits.conf names them
 # The variables that ask for another value.
-VARIABLES = {FILE_MAX: "kubemend_file_max", INSTANCES: "kubemend_inotify_instances", WATCHES: "kubemend_inotify_watches",
+VARIABLES = {NOFILE: "kubemend_nofile", NPROC: "kubemend_nproc",
+             FILE_MAX: "kubemend_file_max", INSTANCES: "kubemend_inotify_instances", WATCHES: "kubemend_inotify_watches",
              EVENTS: "kubemend_inotify_queued_events"}
 KERNEL_DEFAULT = {INSTANCES: 128}  # the others depend on the machine's memory, or on its init
 # What the kernel takes: it refuses a greater number, and keeps what it has.

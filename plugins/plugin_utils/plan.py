@@ -25,7 +25,8 @@ class Consent:
     """What the operator allows: kubemend_max_risk and kubemend_allow. wishes: optional acts that were asked for, by name.
 
     drain_timeout in seconds, max_unavailable in nodes: what a drain may take. cpu_manager: settings that kubelets are to have, by host.
-    limits: what kernel settings are raised to, by their names, where it is not the usual.
+    limits: what kernel settings and limits of logins are raised to, by their names, where it is not the usual. profile: hosts on which all of
+    them are, whether or not they are used up.
     """
 
     max_risk: int = 0
@@ -35,6 +36,7 @@ class Consent:
     max_unavailable: int = 1
     cpu_manager: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
+    profile: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

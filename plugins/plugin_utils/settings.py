@@ -250,6 +250,8 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_inotify_instances": Variable(_number(128, 2 ** 31 - 1), None),
     "kubemend_inotify_watches": Variable(_number(8192, 2 ** 31 - 1), None),
     "kubemend_inotify_queued_events": Variable(_number(16384, 2 ** 31 - 1), None),
+    "kubemend_nofile": Variable(_number(1024, 2 ** 31 - 1), None),
+    "kubemend_nproc": Variable(_number(1024, 2 ** 31 - 1), None),
     "kubemend_capture_components": Variable(
         _some_of(*COMPONENTS, empty=False), ("kubelet", "kube-scheduler", "kube-controller-manager")),
     "kubemend_capture_level": Variable(_number(0, 10), 4),

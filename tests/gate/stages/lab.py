@@ -38,7 +38,7 @@ def build(context: Context) -> counts.Counts:
 
 
 def molecule(context: Context) -> counts.Counts:
-    """The audit on plain nodes of each Debian that can be had."""
+    """The audit, and roles that need no cluster, on plain nodes of each Debian that can be had."""
     found = counts.Counts()
     images = {}
     for suite in SUITES:
@@ -57,7 +57,7 @@ def molecule(context: Context) -> counts.Counts:
     shutil.rmtree(reports, ignore_errors=True)
     paths = os.pathsep.join([str(venvs.collections()), str(venvs.bundled("containers.podman"))])
     env = machine.environment(
-        KUBEMEND_INVENTORY=str(inventory(images)), KUBEMEND_REPORTS=str(reports),
+        KUBEMEND_INVENTORY=str(inventory(images)), KUBEMEND_REPORTS=str(reports), KUBEMEND_ROOT=str(machine.ROOT),
         ANSIBLE_COLLECTIONS_PATH=paths, ANSIBLE_HOME=str(machine.VENV / "ansible-home"),
         NO_COLOR="1", ANSIBLE_NOCOLOR="1", PY_COLORS="0")
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
@@ -65,7 +65,7 @@ def molecule(context: Context) -> counts.Counts:
     elsewhere = [word for role in ("leader_election", "log_capture") for word in ("--exclude", role)]
     returncode, _text = context.run([home / "bin" / "molecule", "test", "--all", *elsewhere], env=env, timeout=1200)
     for suite in images:
-        found.check("the audit of a node of Debian " + suite, returncode == 0)
+        found.check("the audit and open_files on a node of Debian " + suite, returncode == 0)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, limits_plan, node_limits, plan, settings
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, limits_plan, login_limits, node_limits, plan, settings
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import EVENTS, FILE_MAX, INSTANCES, NR_OPEN, PID_MAX, WATCHES
 
 OURS = "/etc/sysctl.d/99-zz-kubemend.conf"
@@ -116,7 +116,7 @@ def test_the_variable_says_how_much(node, asked, expected):
 
 
 def test_every_variable_is_one():
-    assert set(node_limits.VARIABLES.values()) < set(settings.VARIABLES) and set(node_limits.VARIABLES) == set(node_limits.TARGETS)
+    assert set(node_limits.VARIABLES.values()) < set(settings.VARIABLES) and set(node_limits.VARIABLES) == {*node_limits.TARGETS, *login_limits.TARGETS}
 
 
 # Never below

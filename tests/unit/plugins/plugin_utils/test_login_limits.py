@@ -1,0 +1,178 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole profile of a host, as the role open_files asks for it: which steps, to what, and what refuses them."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, limits_plan, login_limits, plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import EVENTS, FILE_MAX, INSTANCES, NOFILE, NPROC, NR_OPEN, PID_MAX, WATCHES
+
+from tests.unit.plugins.plugin_utils.limits_node import LIMITS_D, Node, process, record
+
+SYSCTL, OURS = "/etc/sysctl.d/10-a.conf", login_limits.FILE
+BOTH = {"* hard nofile": 655360, "root hard nofile": 655360}
+
+
+class Asked(Node):
+    """w1 of limits_node, which is to have everything."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.seen["processes"].append(process("sshd", 3, nofile=(1024, 524288)))
+        self.consent = plan.Consent(1, profile=frozenset({"w1"}))
+
+    def steps(self, *allow, **limits):
+        documents = self.world.documents
+        result, found = judge.examine([*documents.values(), self.world.api], frozenset({"KM402", "KM407"}))
+        consent = plan.Consent(1, frozenset(allow), limits=limits, profile=frozenset({"w1"}))
+        wished = limits_plan.wishes(found, consent.profile, judge.KEY_DIGITS)
+        made = plan.plan([*result.findings, *wished], found, documents.__getitem__, consent, limits_plan.REMEDIES, judge.KEY_DIGITS)
+        assert {step.host for step in made} <= {"w1"}
+        return {step.component: step for step in made}
+
+    def lines(self, item=NOFILE, *allow, **limits):
+        step = self.steps(*allow, **limits).get(item)
+        return step and step.change["lines"]
+
+
+@pytest.fixture
+def node(world):
+    return Asked(world)
+
+
+def test_everything_that_is_less_and_nothing_else(node):
+    steps = node.steps()
+    assert {key: (step.change.get("settings") or step.change["lines"]) for key, step in steps.items()} == {
+        INSTANCES: {INSTANCES: 8192}, WATCHES: {WATCHES: 524288}, EVENTS: {EVENTS: 16384}, NOFILE: BOTH,
+        NPROC: {"* hard nproc": 655360, "root hard nproc": 655360}}  # systemd gives it all file handles there are
+    assert {(step.allowed, step.risk, step.code) for step in steps.values()} == {(True, 1, "profile")}
+    step = steps[NOFILE]
+    assert (step.remedy, step.target, step.expect) == ("file_limit", OURS, {"component": None}) and "soft limits stay" in step.note
+    assert step.diff == f"--- {OURS}\n+++ {OURS}\n+* hard nofile 655360\n+root hard nofile 655360\n"
+
+
+def test_a_host_that_has_everything_has_no_step(node):
+    node.seen["kernel"].update({INSTANCES: "8192", WATCHES: "600000"})
+    node.sysctl((SYSCTL, f"{INSTANCES} = 8192\n{WATCHES} = 600000\n{EVENTS} = 16384\n"))
+    node.limits_d("* hard nofile 655360\nroot - nofile unlimited\n* hard nproc 700000\nroot hard nproc 655360\n")
+    assert node.steps() == {}
+
+
+@pytest.mark.parametrize(("running", "files", "expected"), [
+    ("8192", "", 8192), ("20000", "", 20000), ("8192", f"{INSTANCES} = 8192", None), ("9000", f"{INSTANCES} = 8500", 9000),
+    ("128", f"{INSTANCES} = 20000", 20000)])
+def test_the_kernel_now_and_after_a_boot(node, running, files, expected):
+    node.seen["kernel"][INSTANCES] = running
+    step = node.sysctl((SYSCTL, files + "\n")).steps().get(INSTANCES)
+    assert (step and step.change["settings"]) == (expected and {INSTANCES: expected})
+
+
+def test_what_is_used_up_is_one_step_with_what_was_asked_for(node):
+    step = node.used_up().steps()[INSTANCES]
+    assert (step.code, step.change["settings"]) == ("KM402", {INSTANCES: 8192})
+
+
+def test_the_variables_say_how_much(node):
+    steps = node.steps(**{INSTANCES: 300, NOFILE: 600000, FILE_MAX: 4096})
+    assert steps[INSTANCES].change["settings"] == {INSTANCES: 300} and set(steps[NOFILE].change["lines"].values()) == {600000} and FILE_MAX not in steps
+
+
+def test_hosts_that_did_not_ask_have_none(world):
+    node = Asked(world)
+    result, found = judge.examine([*node.world.documents.values(), node.world.api], frozenset({"KM402"}))
+    assert list(limits_plan.wishes(found, (), judge.KEY_DIGITS)) == [] and result.findings == ()
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("* hard nofile 900000\n", {"root hard nofile": 655360}), ("* - nofile 4096\n", BOTH), ("* soft nofile 900000\n", BOTH),
+    ("root -\n", {"* hard nofile": 655360}), ("* hard nofile 900000\n* hard nofile 5\n", BOTH), ("@dba hard nofile 5\n", BOTH),
+    ("* - nofile unlimited\nroot hard nofile -1\n", None)])
+def test_never_less_than_a_line_says(node, text, expected):
+    assert node.limits_d(text).lines() == expected
+
+
+@pytest.mark.parametrize(("nofile", "expected"), [((1024, 655360), None), ((1024, 700000), None), ((1024, -1), None)])
+def test_never_less_than_sessions_have(node, nofile, expected):
+    node.seen["processes"][-1]["nofile"] = list(nofile)
+    assert node.lines() == expected
+
+
+def test_without_an_sshd_as_much_as_pid_1_has(node):
+    node.seen["processes"].pop()
+    assert node.lines() == {"* hard nofile": 1048576, "root hard nofile": 1048576}
+
+
+def test_nproc_is_what_pid_1_gives(node):
+    node.seen["init"]["nproc"] = [-1, -1]
+    assert node.lines(NPROC) is None
+    node.seen["init"]["nproc"] = [700000, 700000]
+    assert node.lines(NPROC) is None
+
+
+def test_more_processes_than_there_are_pids_are_corrected_and_said(node):
+    node.seen["kernel"][PID_MAX] = "100000"
+    step = node.steps()[NPROC]
+    assert step.allowed and set(step.change["lines"].values()) == {100000} and "nproc 655360 makes no sense here, where kernel.pid_max is 100000" in step.note
+    node.seen["kernel"][PID_MAX] = "32768"
+    assert node.lines(NPROC) is None  # logins have more already
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"kernel": {NR_OPEN: "500000"}}, "nofile 655360 is above 500000 (fs.nr_open), which would refuse logins: ask for less with -e kubemend_nofile=NUMBER"),
+    ({"init": {"nofile": [20000, 20000], "cap_sys_resource": False}}, "nofile 655360 is above 20000 (the hard limit of PID 1"),
+    ({"init": {"cap_sys_resource": None}}, "could not be read, and one that is too large refuses every login")])
+def test_above_the_ceiling_is_refused_by_name(node, change, said):
+    for key, more in change.items():
+        node.seen[key].update(more)
+    step = node.steps()[NOFILE]
+    assert not step.allowed and said in step.blocked_by and node.steps()[INSTANCES].allowed
+
+
+def test_nproc_above_what_pid_1_may_give(node):
+    node.seen["init"]["cap_sys_resource"] = False
+    assert "nproc 655360 is above 63716 (the hard limit of PID 1" in node.steps()[NPROC].blocked_by and "kubemend_nproc" in node.steps()[NPROC].blocked_by
+
+
+@pytest.mark.parametrize(("path", "is_later"), [("/etc/security/limits.d/99-zzz.conf", True), (LIMITS_D, False)])
+def test_a_later_file_that_says_less_is_named(node, path, is_later):
+    step = node.limits_d("\n* hard nofile 4096\n", path).steps()[NOFILE]
+    assert step.blocked_by == (f"{path}:2 is read after {OURS}: raise it there, or take the line away" if is_later else None)
+
+
+def test_our_own_file_as_it_was(node):
+    assert node.limits_d("* hard nofile 4096\n", OURS).lines() == BOTH and node.steps()[NOFILE].allowed
+
+
+def test_files_that_could_not_be_read(node):
+    node.seen["limits_files"].append(record("/etc/security/limits.d/10.conf", None, error="denied"))
+    assert "10.conf could not be read: what logins have now is not known" in node.steps()[NOFILE].blocked_by
+
+
+def test_a_node_on_which_no_login_reads_it(node):
+    node.seen["pam"] = []
+    assert "no service of /etc/pam.d asks for pam_limits" in node.steps()[NOFILE].note
+
+
+def test_a_host_that_did_not_answer_is_said(node):
+    node.put("limits", None, "error")
+    steps = node.steps()
+    assert set(steps) == {FILE_MAX, INSTANCES, WATCHES, EVENTS, NOFILE} and not any(step.allowed for step in steps.values())
+    assert "could not be read" in steps[FILE_MAX].blocked_by and "could not be read" in steps[NOFILE].blocked_by
+
+
+def test_who_was_taken_out_on_purpose_is_left_alone(node):
+    next(one for one in node.world.data("api", "nodes")["items"] if one["name"] == "w1").update(unschedulable=True, cordon=None)
+    assert {step.blocked_by for step in node.steps().values()} == {"somebody cordoned w1; allow it with -e kubemend_allow=fenced"}
+    assert all(step.allowed for step in node.steps("fenced").values())
+
+
+@pytest.mark.parametrize(("status", "name", "allowed"), [("absent", None, True), ("absent", "w1", False), ("error", None, False), ("ok", None, False)])
+def test_a_host_without_a_kubelet_is_left_to_whoever_names_it(node, status, name, allowed):
+    node.world.api = {**node.world.api, "status": "unreachable", "reason": "refused", "collectors": {}}
+    node.document["node"] = name
+    node.document["collectors"]["kubelet"].update(status=status)
+    if status != "ok":
+        node.document["collectors"]["kubelet"]["data"] = None
+    assert {step.allowed for step in node.steps().values()} == {allowed}
