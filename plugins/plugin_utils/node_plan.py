@@ -26,8 +26,8 @@ def enabled(scene: Scene) -> Sequence[Step]:
     """KM501: the unit enabled, and started where it is down too. What stands in the way of one of them is no reason against the other."""
     unit = _unit(scene)
     unfit = _not_enabled(unit)
-    step = _step(scene, ENABLE, unit, _blocked(scene, unit) or unfit, f"systemctl is-enabled {unit.name}: {unit.file_state} -> {kubelet_service.ENABLED}\n",
-                 "without systemd's daemon-reload; a revert disables it again, which stops nothing")
+    diff = f"systemctl is-enabled {unit.name}: {unit.file_state} -> {kubelet_service.ENABLED}\n"
+    step = _step(scene, ENABLE, unit, _blocked(scene, unit) or unfit, diff, "without systemd's daemon-reload; a revert disables it again, which stops nothing")
     return [step] if unfit or not _down(unit) or _loads(scene) else [step, _start(scene, unit)]
 
 
@@ -68,7 +68,8 @@ def _unknown(unit: Unit) -> str | None:
     if unit.name not in kubelet_service.UNITS:
         return "its unit is none that is known here: do by hand what its finding says"
     if unit.family == "rke2" and not unit.runs:
-        return "RKE2 installs the unit of a server and that of an agent on every node, and which one is this node's cannot be told while neither runs: do it by hand"
+        return ("RKE2 installs the unit of a server and that of an agent on every node, and which one is this node's cannot be told while neither runs: "
+                "do it by hand")
     return None
 
 

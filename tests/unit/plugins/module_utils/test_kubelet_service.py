@@ -66,8 +66,8 @@ class Node:
         return json.loads(self.file.read_text())[name]
 
     def step(self, remedy, **more):
-        return {"id": "01-" + remedy, "host": "w1", "remedy": remedy, "code": ["KM501"], "target": UNIT, "guard": {"allow": []}, "expect": {"component": "kubelet"},
-                "change": {"kind": remedy, "path": kubelet_service.path_of(UNIT), "unit": UNIT, "former": "disabled", **more}}
+        return {"id": "01-" + remedy, "host": "w1", "remedy": remedy, "code": ["KM501"], "target": UNIT, "guard": {"allow": []},
+                "expect": {"component": "kubelet"}, "change": {"kind": remedy, "path": kubelet_service.path_of(UNIT), "unit": UNIT, "former": "disabled", **more}}
 
     def do(self, remedy, run_id=RUN, check=False, **more):
         return apply_step.work({"run_id": run_id, "root": self.root, "lock": None, "check": check, "step": self.step(remedy, **more)})
@@ -154,7 +154,8 @@ def test_swap_is_in_the_way_unless_it_is_allowed(node, monkeypatch):
     look = kubelet_restart.look
     assert node.start()["state"] == "done"  # its unit says --fail-swap-on=false
     node.set(active="inactive")
-    monkeypatch.setattr(kubelet_restart, "look", lambda host: SimpleNamespace(**{**vars(look(host)), "evidence": {"unit": {"name": UNIT}, "argv": ["kubelet"]}}))
+    told = {"unit": {"name": UNIT}, "argv": ["kubelet"]}
+    monkeypatch.setattr(kubelet_restart, "look", lambda host: SimpleNamespace(**{**vars(look(host)), "evidence": told}))
     answer = node.start(run_id=NEXT)
     assert answer["state"] == "refused" and "swap is on (/swap)" in answer["reason"]
 
