@@ -27,7 +27,8 @@ def enabled(scene: Scene) -> Sequence[Step]:
     unit = _unit(scene)
     unfit = _not_enabled(unit)
     diff = f"systemctl is-enabled {unit.name}: {unit.file_state} -> {kubelet_service.ENABLED}\n"
-    step = _step(scene, ENABLE, unit, _blocked(scene, unit) or unfit, diff, "without systemd's daemon-reload; a revert disables it again, which stops nothing")
+    note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
+    step = _step(scene, ENABLE, unit, _blocked(scene, unit) or unfit, diff, note)
     return [step] if unfit or not _down(unit) or _loads(scene) else [step, _start(scene, unit)]
 
 
@@ -38,7 +39,8 @@ def started(scene: Scene) -> Step | None:
 
 
 def _start(scene: Scene, unit: Unit) -> Step:
-    return _step(scene, START, unit, _blocked(scene, unit) or _loads(scene), f"systemctl is-active {unit.name}: {unit.active} -> active\n", _effects(scene, unit))
+    diff = f"systemctl is-active {unit.name}: {unit.active} -> active\n"
+    return _step(scene, START, unit, _blocked(scene, unit) or _loads(scene), diff, _effects(scene, unit))
 
 
 def _unit(scene: Scene) -> Unit:

@@ -56,7 +56,7 @@ class Node:
         monkeypatch.setattr(kubelet, "collect", lambda context: {"healthz": self.healthz})
         found = SimpleNamespace(pid=None, argv=[], evidence={"unit": {"name": UNIT}, "argv": ["kubelet", "--fail-swap-on=false"]})
         monkeypatch.setattr(kubelet_restart, "look", lambda host: SimpleNamespace(**{**vars(found), "pid": self.beside}))
-        for name, value in (("STABLE", 0.2), ("PAUSE", 0.01), ("SECONDS", {"enable_kubelet": 5, "start_kubelet": 3})):
+        for name, value in (("STABLE", 0.2), ("PAUSE", 0.01), ("SECONDS", {"enable_kubelet": 5, "start_kubelet": 60})):
             monkeypatch.setattr(kubelet_service, name, value)
 
     def set(self, **changes):
@@ -67,7 +67,8 @@ class Node:
 
     def step(self, remedy, **more):
         return {"id": "01-" + remedy, "host": "w1", "remedy": remedy, "code": ["KM501"], "target": UNIT, "guard": {"allow": []},
-                "expect": {"component": "kubelet"}, "change": {"kind": remedy, "path": kubelet_service.path_of(UNIT), "unit": UNIT, "former": "disabled", **more}}
+                "expect": {"component": "kubelet"},
+                "change": {"kind": remedy, "path": kubelet_service.path_of(UNIT), "unit": UNIT, "former": "disabled", **more}}
 
     def do(self, remedy, run_id=RUN, check=False, **more):
         return apply_step.work({"run_id": run_id, "root": self.root, "lock": None, "check": check, "step": self.step(remedy, **more)})
@@ -178,7 +179,9 @@ def test_what_gave_up_is_given_its_starts_back(node):
     ({"starts": False}, None, "kubelet.service is inactive"), ({"ends": True}, None, "it ended again 3 times"),
     ({}, {"url": "u", "status": None, "error": "refused"}, "its healthz does not answer 200 yet (refused)"),
     ({}, {"url": "u", "status": 500, "error": None}, "HTTP 500")])
-def test_what_does_not_come_up_is_said_and_left_to_systemd(node, changes, healthz, said):
+def test_what_does_not_come_up_is_said_and_left_to_systemd(node, monkeypatch, changes, healthz, said):
+    if not changes.get("ends"):
+        monkeypatch.setitem(kubelet_service.SECONDS, "start_kubelet", 2)
     node.set(**changes)
     node.healthz = healthz or node.healthz
     answer = node.start()
