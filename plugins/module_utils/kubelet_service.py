@@ -74,8 +74,8 @@ def state(name):
 
 
 def is_enabled(name):
-    """systemd's own word, from its files as they are now (what `show` has may be of before); CommandError."""
-    return command.run(["systemctl", "is-enabled", name], ASKING).strip().partition("\n")[0]
+    """systemd's own word; CommandError."""
+    return unit.enabled(name, ASKING)
 
 
 def _demand(name, host):

@@ -26,8 +26,9 @@ def enabled(scene: Scene) -> Sequence[Step]:
     """KM501: the unit enabled, and started where it is down too. What stands in the way of one of them is no reason against the other."""
     unit = _unit(scene)
     unfit = _not_enabled(unit)
-    step = _step(scene, ENABLE, unit, _blocked(scene, unit) or unfit, f"systemctl is-enabled {unit.name}: {unit.file_state} -> {kubelet_service.ENABLED}\n",
-                 "without systemd's daemon-reload; a revert disables it again, which stops nothing")
+    diff = f"systemctl is-enabled {unit.name}: {unit.file_state} -> {kubelet_service.ENABLED}\n"
+    note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
+    step = _step(scene, ENABLE, unit, _blocked(scene, unit) or unfit, diff, note)
     return [step] if unfit or not _down(unit) or _loads(scene) else [step, _start(scene, unit)]
 
 

@@ -28,7 +28,7 @@ def collect(context):
     process, block, trouble = here(context.processes)
     found = unit.unit(block) if block else None
     if found:
-        found.update(_start(block))
+        found.update(_start(block), unit_file_state=_enabled(found))
     if process is None and found is None:
         if trouble:
             raise Failed(trouble)
@@ -37,6 +37,14 @@ def collect(context):
     folder = (procfs.link(process["pid"], "cwd") if process else None) or "/"
     context.source = "pid %d" % process["pid"] if process else found["name"]
     return dict(_configuration(argv, folder), process=process, unit=found, argv=files.masked_argv(argv), argv_source="process" if process else "unit")
+
+
+def _enabled(found):
+    """What is-enabled says, and of a unit that it does not speak of what systemd knows."""
+    try:
+        return unit.enabled(found["name"])
+    except CommandError:
+        return found["unit_file_state"]
 
 
 def _start(block):

@@ -19,6 +19,11 @@ def show(names, properties=PROPERTIES, seconds=5):
     return dict((one["Id"][0], one) for one in parse(text) if "Id" in one)
 
 
+def enabled(name, seconds=5):
+    """Its state by its files as they are now; UnitFileState of `show` is as systemd knew it before an enable or disable without a reload."""
+    return command.run(["systemctl", "is-enabled", name], seconds).strip().partition("\n")[0]
+
+
 def parse(text):
     """The blocks of `systemctl show`: a property may come several times (EnvironmentFiles, one per file)."""
     blocks = [{}]

@@ -56,7 +56,7 @@ class Node:
         monkeypatch.setattr(kubelet, "collect", lambda context: {"healthz": self.healthz})
         found = SimpleNamespace(pid=None, argv=[], evidence={"unit": {"name": UNIT}, "argv": ["kubelet", "--fail-swap-on=false"]})
         monkeypatch.setattr(kubelet_restart, "look", lambda host: SimpleNamespace(**{**vars(found), "pid": self.beside}))
-        for name, value in (("STABLE", 0.2), ("PAUSE", 0.01), ("SECONDS", {"enable_kubelet": 5, "start_kubelet": 3})):
+        for name, value in (("STABLE", 0.2), ("PAUSE", 0.01), ("SECONDS", {"enable_kubelet": 5, "start_kubelet": 60})):
             monkeypatch.setattr(kubelet_service, name, value)
 
     def set(self, **changes):
@@ -66,7 +66,8 @@ class Node:
         return json.loads(self.file.read_text())[name]
 
     def step(self, remedy, **more):
-        return {"id": "01-" + remedy, "host": "w1", "remedy": remedy, "code": ["KM501"], "target": UNIT, "guard": {"allow": []}, "expect": {"component": "kubelet"},
+        return {"id": "01-" + remedy, "host": "w1", "remedy": remedy, "code": ["KM501"], "target": UNIT, "guard": {"allow": []},
+                "expect": {"component": "kubelet"},
                 "change": {"kind": remedy, "path": kubelet_service.path_of(UNIT), "unit": UNIT, "former": "disabled", **more}}
 
     def do(self, remedy, run_id=RUN, check=False, **more):
@@ -154,7 +155,8 @@ def test_swap_is_in_the_way_unless_it_is_allowed(node, monkeypatch):
     look = kubelet_restart.look
     assert node.start()["state"] == "done"  # its unit says --fail-swap-on=false
     node.set(active="inactive")
-    monkeypatch.setattr(kubelet_restart, "look", lambda host: SimpleNamespace(**{**vars(look(host)), "evidence": {"unit": {"name": UNIT}, "argv": ["kubelet"]}}))
+    told = {"unit": {"name": UNIT}, "argv": ["kubelet"]}
+    monkeypatch.setattr(kubelet_restart, "look", lambda host: SimpleNamespace(**{**vars(look(host)), "evidence": told}))
     answer = node.start(run_id=NEXT)
     assert answer["state"] == "refused" and "swap is on (/swap)" in answer["reason"]
 
@@ -177,7 +179,9 @@ def test_what_gave_up_is_given_its_starts_back(node):
     ({"starts": False}, None, "kubelet.service is inactive"), ({"ends": True}, None, "it ended again 3 times"),
     ({}, {"url": "u", "status": None, "error": "refused"}, "its healthz does not answer 200 yet (refused)"),
     ({}, {"url": "u", "status": 500, "error": None}, "HTTP 500")])
-def test_what_does_not_come_up_is_said_and_left_to_systemd(node, changes, healthz, said):
+def test_what_does_not_come_up_is_said_and_left_to_systemd(node, monkeypatch, changes, healthz, said):
+    if not changes.get("ends"):
+        monkeypatch.setitem(kubelet_service.SECONDS, "start_kubelet", 2)
     node.set(**changes)
     node.healthz = healthz or node.healthz
     answer = node.start()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubeconfig, kubelet, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubeconfig, kubelet, spec, unit
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures"
 
@@ -106,3 +106,15 @@ def test_configuration_from_argv(tmp_path, monkeypatch):
     assert found["client_certificate"]["pem"] == certificate
     assert found["ca"] == {"path": str(tmp_path / "ca.crt"), "pem": None, "error": "missing"}
     assert "SECRET" not in repr(found)
+
+
+@pytest.mark.parametrize(("said", "expected"), [("enabled\n", "enabled"), ("masked\n", "masked"), (None, "disabled")])
+def test_whether_it_is_enabled_is_asked_of_its_files(tmp_path, monkeypatch, said, expected):
+    """After an enable without a reload systemd 252 goes on showing the UnitFileState of before."""
+    program = tmp_path / "systemctl"
+    shown = "Id=kubelet.service\\nLoadState=loaded\\nActiveState=active\\nUnitFileState=disabled\\n"
+    told = f"echo {said.strip()}" if said else "echo Failed >&2; exit 1"
+    program.write_text(f"#!/bin/sh\ncase $1 in show) printf '{shown}';; *) {told};; esac\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert kubelet.collect(spec.Context({}, [], {}))["unit"]["unit_file_state"] == expected
