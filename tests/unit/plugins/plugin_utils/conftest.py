@@ -46,6 +46,16 @@ def answer(component: str, pid: int, elect: bool | None, version: str = "v1.30.1
             "credential": None}
 
 
+def no_swap() -> dict[str, Any]:
+    """A machine of which everything is known that could bring swap, and nothing does."""
+    from ansible_collections.kubemend.remediation.plugins.module_utils.collect import swap
+
+    paths = (*swap.FILES, *swap.ZRAM, *(f"{folder}/zram-generator" for folder in swap.GENERATORS))
+    return {"swaps": "Filename\tType\tSize\tUsed\tPriority\n", "fstab": {"path": "/etc/fstab", "kind": "file", "text": "", "error": None}, "units": [],
+            "cmdline": "-", "files": [{"path": path, "error": "missing"} for path in paths], "links": {}, "own": [], "container": False, "systemd": 252,
+            "memory": {"swap_total_kib": 0, "swap_free_kib": 0, "mem_available_kib": 4000000}}
+
+
 class World:
     """A cluster whose evidence a test changes before it judges it."""
 
@@ -58,13 +68,13 @@ class World:
         unit = {"name": "kubelet.service", "load_state": "loaded", "active_state": "active", "unit_file_state": "enabled"}
         kubelet = {"process": {"pid": 1, "argv": ["kubelet"]}, "argv": ["kubelet"], "unit": unit, "ca": {"pem": CA}, "kubeconfig": {"text": "clusters: []"},
                    "healthz": {"status": 200, "body": "ok", "error": None}}
-        collectors = {"system": {"hostname": name, "addresses": [ip, "127.0.0.1"], "clock": CLOCK}, "kubelet": kubelet}
+        collectors = {"system": {"hostname": name, "addresses": [ip, "127.0.0.1"], "clock": CLOCK}, "kubelet": kubelet, "swap": no_swap()}
         return {"schema": "kubemend.evidence/1", "host": name, "node": name, "cluster_key": KEY, "status": "ok",
                 "reason": "", "groups": groups, "collected_at": "2027-01-15T08:00:00Z",
                 "collectors": {**{key: {"status": "ok", "data": value} for key, value in collectors.items()},
                                **{key: {"status": "absent", "data": None} for key in
                                   ("manifests", "instances", "component_http", "etcd", "installer", "devices", "pinning", "kubelet_log", "limits",
-                                   "descriptors", "swap")}}}
+                                   "descriptors")}}}
 
     def _master(self, number: int, ip: str) -> dict[str, Any]:
         document = self._host(f"m{number}", ip, ["control_plane"])
