@@ -80,8 +80,13 @@ def _step(scene: Scene, key: str, running: int, value: int, blocked: str | None,
                 change={"kind": kernel_setting.REMEDY, "path": node_limits.FILE, "settings": {key: value}}, expect={"component": None})
 
 
+def unlocked(scene: Scene) -> Step | None:
+    """KM406: a line of ours over each that locks out."""
+    return login_limits.lowered(scene, _fenced(scene))
+
+
 PROFILE = "profile"
-REMEDIES = {**dict.fromkeys(("KM401", "KM402", "KM403", "KM405", "KM407"), raised), PROFILE: profiled}
+REMEDIES = {**dict.fromkeys(("KM401", "KM402", "KM403", "KM405", "KM407"), raised), "KM406": unlocked, PROFILE: profiled}
 
 
 def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> Iterator[Finding]:

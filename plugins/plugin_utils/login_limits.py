@@ -37,6 +37,19 @@ def profile(scene: Scene, item: str, fenced: str | None) -> Step | None:
     return step(scene, item, values, fenced or above(limits, item, values) or later(limits, values), note) if values else None
 
 
+def lowered(scene: Scene, fenced: str | None) -> Step | None:
+    """KM406: of every domain whose line asks for more than a process can have, the most that is possible, in a line that is read after it."""
+    limits = node_limits.read(scene.document)
+    most, entries = limits.ceiling(), limits.impossible()
+    if most is None or not entries:
+        return None
+    values = {f"{one.domain} hard {NOFILE}": most[0] for one in entries}
+    odd = next((f"{one.path}:{one.line} names {one_line(one.domain, 40)!r}, which is not written anew here: mend that line" for one in entries
+                if not file_limit.KEY.match(f"{one.domain} hard {NOFILE}")), None)
+    return step(scene, NOFILE, values, fenced or odd or later(limits, values), "nobody's line is touched, of one domain the last line counts; keep this "
+                "session open until a second login was tried")
+
+
 def corrected(limits: Limits, item: str, target: int) -> tuple[int, str]:
     """(the target as it makes sense on this machine, what is to be said of it)."""
     most = limits.kernel.get(PID_MAX)

@@ -161,6 +161,11 @@ class Limits:
         last = {one.domain: one for one in entries if one.item == "nofile" and one.kind in ("hard", "-")}
         return [one for one in last.values() if one.number is not None and one.domain not in exempt]
 
+    def impossible(self) -> list[limits_conf.Entry]:
+        """Those of hard_limits that ask for more than a process can have; none where nobody can tell how much that is."""
+        most = self.ceiling()
+        return [one for one in self.hard_limits() if most and (one.number == UNLIMITED or (one.number or 0) > most[0])]
+
     def ceiling(self) -> tuple[int, str] | None:
         """(what no hard limit of open files may exceed, whose it is); None where nobody can tell. fs.nr_open bounds everybody."""
         init, most = self.seen.get("init"), self.kernel.get(NR_OPEN)

@@ -96,8 +96,10 @@ FAULTS = (
                     "CAP_SYS_RESOURCE (a container), than its hard limit. pam_limits then refuses the login wherever pam.d requires it (by ssh, at the "
                     "console, with su), until somebody who is still logged in mends it. A soft limit does not; \"unlimited\" does before pam_limits 1.5.2. "
                     "That of Debian and Ubuntu passes over such a limit, and the login goes on without it: there it is a warning.",
-        remedy="Keep the open session, and lower the values in the files that are named. Nothing here does it.",
-        risk=0,
+        remedy="Keep the open session, and lower the values in the files that are named. The plan touches none of them: it writes a file of ours in "
+               "/etc/security/limits.d, which is read last, with the most that is possible for each of these users and groups, because the last line of one "
+               "counts. Sessions that are open stay as they are. Where another file is read later still, nothing is written, and the plan names it.",
+        risk=1,
         needs=("limits",),
         node=limits_process.locked_out,
         references=(_PAM,),

@@ -79,7 +79,7 @@ def locked_out(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         return
     unread = limits.unread_limits()
     missing = unless(host, ceiling is not None, "denied") + unless(host, not unread)
-    above = [one for one in limits.hard_limits() if ceiling and (one.number == UNLIMITED or (one.number or 0) > ceiling[0])]
+    above = limits.impossible()
     told = control_plane.data(document, "system").get("os_release")
     forgiving = isinstance(told, Mapping) and told.get("id") in FORGIVING
     hits = [_lockout(host, above, asked, *ceiling, forgiving)] if above and ceiling else []
@@ -102,11 +102,13 @@ def _lockout(host: Host, above: list[Entry], asked: list[Mapping[str, Any]], cei
     value = f"nofile {one_line(first.value, 40)} is above {ceiling} ({whose})"
     if forgiving:
         return Hit(f"{host.node or host.host} gives logins of {who} another limit than its files say: {value}, and is passed over", tuple(proofs),
-                   f"set these to {ceiling} or less: until then a login keeps the limit that it had before", host=host.host, node=host.node,
+                   f"set these to {ceiling} or less, or let the plan say so in a file of ours that is read last: until then a login keeps the limit "
+                   "that it had before", host=host.host, node=host.node,
                    severity="warning" if certain else "info")
     return Hit(f"{host.node or host.host} refuses logins of {who}: {value}"
                + ("" if certain else ", where its pam_limits is older than 1.5.2"), tuple(proofs),
-               f"keep the session that is open, set these to {ceiling} or less there, and try a second login before the first one is closed",
+               f"keep the session that is open, set these to {ceiling} or less there, or let the plan say so in a file of ours that is read last, and try "
+               "a second login before the first one is closed",
                host=host.host, node=host.node, severity=None if certain else "warning")
 
 

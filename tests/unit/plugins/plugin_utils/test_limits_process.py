@@ -85,10 +85,11 @@ def test_whose_ceiling_it_is_and_where_the_lines_are(node):
     node.limits_d("# app\n* hard nofile 2000000\n@dba - nofile 3000000\nroot hard nofile 4096\n")
     found = node.finding("KM406")
     assert found.summary == "w1 refuses logins of everybody (*; on Debian and Ubuntu not root), @dba: nofile 2000000 is above 1048576 (fs.nr_open)"
-    assert found.severity == "critical" and found.risk == 0
+    assert found.severity == "critical" and found.risk == 1
     assert node.said("KM406").splitlines() == [f"{LIMITS_D}:2 * hard nofile 2000000", f"{LIMITS_D}:3 @dba - nofile 3000000",
                                                "/etc/pam.d/sshd:3 session required pam_limits.so"]
-    assert found.remedy == "keep the session that is open, set these to 1048576 or less there, and try a second login before the first one is closed"
+    assert found.remedy == ("keep the session that is open, set these to 1048576 or less there, or let the plan say so in a file of ours that is read last, "
+                            "and try a second login before the first one is closed")
     node.seen["init"].update(cap_sys_resource=False, nofile=[1024, 4096])
     assert "is above 4096 (the hard limit of PID 1, which has no CAP_SYS_RESOURCE)" in node.finding("KM406").summary
     node.seen["kernel"][NR_OPEN] = "2048"  # bounds everybody

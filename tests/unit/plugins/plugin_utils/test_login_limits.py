@@ -176,3 +176,47 @@ def test_a_host_without_a_kubelet_is_left_to_whoever_names_it(node, status, name
     if status != "ok":
         node.document["collectors"]["kubelet"]["data"] = None
     assert {step.allowed for step in node.steps().values()} == {allowed}
+
+
+# KM406
+
+
+def mended(node, *allow, max_risk=1):
+    documents = node.world.documents
+    result, found = judge.examine([*documents.values(), node.world.api], frozenset({"KM406"}))
+    steps = plan.plan(result.findings, found, documents.__getitem__, plan.Consent(max_risk, frozenset(allow)), limits_plan.REMEDIES, judge.KEY_DIGITS)
+    return steps[0] if steps else None
+
+
+def test_a_line_that_locks_out_gets_one_of_ours_behind_it(node):
+    node.limits_d("* hard nofile 2000000\n@dba - nofile 3000000\nwww hard nofile 5000\napp hard nofile unlimited\n")
+    step = mended(node)
+    most = {"* hard nofile": 1048576, "@dba hard nofile": 1048576, "app hard nofile": 1048576}
+    assert (step.code, step.risk, step.allowed, step.change["lines"]) == ("KM406", 1, True, most) and "keep this session open" in step.note
+    node.limits_d("".join(f"{key} {value}\n" for key, value in most.items()), OURS)
+    assert node.verdict("KM406") == "clear" and mended(node) is None
+
+
+def test_ours_that_has_become_too_large_is_lowered(node):
+    node.limits_d("* hard nofile 2000000\n", OURS)
+    assert mended(node).change["lines"] == {"* hard nofile": 1048576} and mended(node).allowed
+
+
+def test_where_pid_1_bounds_it(node):
+    node.seen["init"].update(nofile=[20000, 20000], cap_sys_resource=False)
+    assert mended(node.limits_d("* hard nofile 655360\n")).change["lines"] == {"* hard nofile": 20000}
+
+
+def test_it_is_never_written_in_vain_nor_unasked(node):
+    node.limits_d("* hard nofile 2000000\n", "/etc/security/limits.d/99-zzz.conf")
+    assert mended(node).blocked_by.startswith(f"/etc/security/limits.d/99-zzz.conf:1 is read after {OURS}")
+    assert plan.only_risk(mended(node, max_risk=0)) is False  # what stands in its way comes first
+
+
+def test_a_domain_that_is_no_word_of_ours(node):
+    assert "is not written anew here" in mended(node.limits_d("b\u00fcro hard nofile 2000000\n")).blocked_by
+
+
+def test_the_profile_leaves_to_it_what_is_above_the_ceiling(node):
+    node.limits_d("* hard nofile 2000000\n")
+    assert node.lines() == {"root hard nofile": 655360}
