@@ -54,7 +54,8 @@ class Node:
         monkeypatch.setattr(pinned_pod, "EVERY", 0)
         monkeypatch.setattr(pinned_pod, "RUNS", 0.05)
         monkeypatch.setattr(pinned_pod, "GONE", 0.05)
-        monkeypatch.setattr(pinned_pod.kubelet_restart, "look", lambda host: SimpleNamespace(healthy=self.healthy, evidence={"static_pod_path": str(self.static)}))
+        monkeypatch.setattr(pinned_pod.kubelet_restart, "look",
+                            lambda host: SimpleNamespace(healthy=self.healthy, evidence={"static_pod_path": str(self.static)}))
         monkeypatch.setattr(pinned_pod.runtime, "find", lambda evidence: SimpleNamespace(images=self.names))
         monkeypatch.setattr(pinned_pod, "_container", lambda evidence: self.container())
 
@@ -98,7 +99,8 @@ def test_a_pod_that_stays_is_said(node: Node) -> None:
 
 
 @pytest.mark.parametrize(("change", "why"), [
-    ({"healthy": False}, "is not healthy"), ({"images": ["x:1"]}, "has no image of a container that only waits"), ({"images": None}, "does not tell its images"),
+    ({"healthy": False}, "is not healthy"), ({"images": ["x:1"]}, "has no image of a container that only waits"),
+    ({"images": None}, "does not tell its images"),
     ({"static": Path("/other")}, "starts no static pods from")])
 def test_refused_before_anything_is_written(node: Node, change: dict[str, Any], why: str) -> None:
     vars(node).update(change)
