@@ -55,7 +55,7 @@ def test_disabled_in_file_only_while_the_kubelet_is_dead(world):
     world.manifest("m2", SCHEDULER, "--leader-elect=false", mtime=1_800_000_000.0 - 5)
     world.data("m2", "kubelet").update(process=None, unit={"active_state": "inactive"})
     result = world.judge()
-    assert present(result) == {("KM103", "m2", SCHEDULER), ("KM108", "m2", SCHEDULER)}
+    assert present(result) == {("KM103", "m2", SCHEDULER), ("KM108", "m2", SCHEDULER), ("KM502", "m2", "kubelet")}
     assert "inactive" in next(item.summary for item in result.findings if item.code == "KM108")
 
 
