@@ -136,9 +136,7 @@ class Reader:
         for item in self.api.items("/api/v1/nodes"):
             node = node_of(item)
             found[node["uid"] or node["name"]] = node
-        items = sorted(found.values(), key=lambda node: node["name"] or "")
-        collect_nodes.leased(self.api, items)
-        return {"items": items}, False
+        return {"items": collect_nodes.leased(self.api, sorted(found.values(), key=lambda node: node["name"] or ""))}, False
 
     def kubeadm_config(self):
         """kubeadm's record of the cluster."""
@@ -235,8 +233,8 @@ def node_of(item):
             "control_plane": any(role in labels for role in roles) or labels.get("kubernetes.io/role") == "master",
             "labels": dict((name, value) for name, value in labels.items() if LABEL.match(name)),
             "ready": ready[0] if ready else "Unknown", "unschedulable": bool(spec.get("unschedulable")), "cordon": cordon_of(item),
-            "created": meta.get("creationTimestamp"), "taints": collect_nodes.taints_of(item), "conditions": collect_nodes.conditions_of(item),
-            "devices": collect_rejected.resources_of(item)}
+            "created": meta.get("creationTimestamp"), "taints": collect_nodes.taints_of(item),
+            "conditions": collect_nodes.conditions_of(item), "devices": collect_rejected.resources_of(item)}
 
 
 def read_locks(address, api):

@@ -42,19 +42,20 @@ def conditions_of(item):
 
 
 def leased(api, nodes):
-    """Put into each node when its kubelet renewed its lease, by its own clock. One list; where it fails, nobody knows."""
+    """These nodes, each with when its kubelet renewed its lease, by its own clock. One list; where it fails, nobody knows."""
     if len(nodes) > MAX_LEASED:
-        return
+        return nodes
     known = dict((node["name"], node) for node in nodes)
     renewed = {}
     try:
         for item in api.items(LEASES):
             renewed[(item.get("metadata") or {}).get("name")] = (item.get("spec") or {}).get("renewTime")
     except ApiError:
-        return
+        return nodes
     for name, at in renewed.items():
         if name in known:
             known[name]["lease"] = str(at)[:40] if at else None
+    return nodes
 
 
 def _dicts(values):

@@ -47,7 +47,7 @@ def views(cluster: Cluster) -> Iterator[NodeView]:
         host = hosts.get(item.get("name")) or next((found for one in item.get("addresses") or () if (found := hosts.get(one.get("address")))), None)
         yield NodeView(one_line(item.get("name"), 253), host, item.get("ready"), bool(item.get("control_plane")),
                        next((str(labels[name]) for name in ZONES if labels.get(name)), None), "taints" in item, _mappings(item.get("taints")),
-                       _mappings(item.get("conditions")), timestamp(item.get("lease")), bool(item.get("unschedulable")),
+                       _mappings(item.get("conditions")), timestamp(item.get("lease")), item.get("unschedulable") is True,
                        cordon if isinstance(cordon, Mapping) else None)
 
 

@@ -79,7 +79,7 @@ def _stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool
 
 def _stale(cluster: Cluster, lock: Mapping[str, Any], running: list[Host]) -> Hit:
     at, holder = one_line(lock.get("renew_time"), 40), one_line(lock.get("holder") or "nobody", 120)
-    proof = Proof("api", cluster.api_host, object=f"{lock.get('kind')} kube-system/{one_line(lock.get('name'), 80)}",
+    proof = Proof("api", cluster.api_host, object=f"{one_line(lock.get('kind'), 40)} kube-system/{one_line(lock.get('name'), 80)}",
                   text=f"held by {holder}, renewed at {at}, read at {cluster.collected_at}")
     places = and_others(sorted({host.host for host in running}))
     silent = and_others([host.host for host in cluster.members if host.status != "ok" or host.statuses.get("instances") not in ("ok", "absent")])

@@ -16,7 +16,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, NodeView, and_others, views
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.taints import Taint
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.taints import Explained, Taint
 
 CORDON = "node.kubernetes.io/unschedulable"
 # What the scheduler counts of nodes that a pod might otherwise have had.
@@ -27,7 +27,7 @@ _ALL, _SHORT = re.compile(r"^0/([0-9]{1,6}) nodes are available"), re.compile(r"
 class _Kept:
     """What one taint keeps away. plain: whether nothing else keeps some of these pods waiting."""
 
-    taint: Taint
+    explained: Explained
     nodes: dict[str, NodeView] = field(default_factory=dict)
     entries: list[Mapping[str, Any]] = field(default_factory=list)
     plain: bool = False
@@ -64,7 +64,7 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
                 continue
             if explained.owner.kind == "kubeadm" and not (whole and count == int(whole.group(1))):
                 continue  # the control plane's is no reason as long as there are other nodes
-            kept = found.setdefault(taint, _Kept(taint))
+            kept = found.setdefault(taint, _Kept(explained))
             kept.nodes.update((view.name, view) for view in at)
             kept.entries.append(entry)
             kept.plain = kept.plain or not _SHORT.search(message.split("preemption:", 1)[0])
@@ -94,9 +94,7 @@ def _named(message: str, tolerations: Any, nodes: list[NodeView]) -> Iterator[tu
 
 
 def _keeps(cluster: Cluster, kept: _Kept) -> Hit:
-    explained = taints.explained(kept.taint)
-    assert explained is not None  # kept_away took no other
-    owner, name, where = explained.owner, one_line(kept.taint, 400), sorted(kept.nodes)
+    owner, name, where = kept.explained.owner, one_line(kept.explained.taint, 400), sorted(kept.nodes)
     who = "1 pod waits" if kept.pods == 1 else f"{kept.pods} pods wait"
     carries = f"carries {name}: {owner.means}; set by {owner.who}"
     proofs = [Proof("api", cluster.api_host, object=f"Node {node}", text=carries) for node in where[:SHOWN]]

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge, timeline
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "recorded"
-CASES = ("v1.18.4-two-leaders", "v1.36.3-two-leaders", "v1.18.4-gpu-held", "v1.36.3-interrupted-change", "v1.36.3-gpu-two-leaders")
+CASES = ("v1.18.4-two-leaders", "v1.36.3-two-leaders", "v1.18.4-gpu-held", "v1.36.3-interrupted-change", "v1.36.3-gpu-two-leaders", "v1.36.3-user-taint")
 WRONG = (None, True, 7, -1, 10 ** 400, "", "x" * 50, "\x1b[2J", [], [[]], ["x"], {}, {"name": 3}, [None], 1.5)
 
 
