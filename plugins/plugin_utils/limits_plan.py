@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, login_limits, node_limits
@@ -55,7 +56,7 @@ def profiled(scene: Scene) -> Step | None:
         return login_limits.profile(scene, key, _fenced(scene))
     running = limits.kernel.get(key)
     if running is None:
-        return _step(scene, key, 0, 0, f"what {key} of {scene.finding.host} is could not be read", "")
+        return replace(_step(scene, key, 0, 0, f"what {key} of {scene.finding.host} is could not be read", ""), diff="", change=None)
     return None if _has(limits, key, running, int(scene.consent.limits.get(key, node_limits.TARGETS[key]))) else raised(scene)
 
 

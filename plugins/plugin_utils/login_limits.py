@@ -10,7 +10,7 @@ others is enough, and nobody else's is touched. Soft limits stay: a program, or 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import file_limit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import limits_conf, node_limits
@@ -32,7 +32,7 @@ def profile(scene: Scene, item: str, fenced: str | None) -> Step | None:
     target, note = corrected(limits, item, int(scene.consent.limits.get(item, TARGETS[item])))
     unread = limits.unread_limits()
     if unread:
-        return step(scene, item, {}, fenced or f"{unread[0]} could not be read: what logins have now is not known")
+        return step(scene, item, {}, f"{unread[0]} could not be read: what logins have now is not known")
     values = {f"{domain} hard {item}": value for domain in EVERYBODY for value in [needed(limits, domain, item, target)] if value is not None}
     return step(scene, item, values, fenced or above(limits, item, values) or later(limits, values), note) if values else None
 
@@ -134,5 +134,5 @@ def step(scene: Scene, item: str, values: Mapping[str, int], blocked: str | None
 
 
 def _unused(scene: Scene) -> str:
-    asked: Iterable[object] = node_limits.items(node_limits.read(scene.document).seen.get("pam"))
-    return "" if list(asked) else "no service of /etc/pam.d asks for pam_limits, without which no login reads it"
+    asked = node_limits.read(scene.document).seen.get("pam")
+    return "" if asked or not isinstance(asked, (list, tuple)) else "no service of /etc/pam.d asks for pam_limits, without which no login reads it"
