@@ -70,7 +70,7 @@ def _unknown(unit: Unit) -> str | None:
     if unit.name not in kubelet_service.UNITS:
         return "its unit is none that is known here: do by hand what its finding says"
     if unit.family == "rke2" and not unit.runs:
-        return "RKE2 installs the units of a server and of an agent on every node, and which is this node's cannot be told while neither runs: do it by hand"
+        return "RKE2 installs the units of a server and of an agent on every node, and which one is this node's cannot be told while neither runs"
     return None
 
 
