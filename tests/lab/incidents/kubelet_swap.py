@@ -40,7 +40,8 @@ class KubeletSwap(Incident):
 
     def expect(self, cluster, target):
         """The others' kubelets run, and would not start again."""
-        return {("KM504", node.name, "kubelet") for node in cluster.nodes if node.joined and not tolerant(cluster, node.name)}
+        return {("KM502", target, "kubelet")} | {
+            ("KM504", node.name, "kubelet") for node in cluster.nodes if node.joined and not tolerant(cluster, node.name)}
 
 
 def tolerant(cluster, node: str) -> bool:
