@@ -27,8 +27,8 @@ FAULTS = (
                     "and stay Terminating until it is back. What it died of is named where its last words tell it: swap (KM504), the state of its managers "
                     "(KM301 to KM310), inotify (KM401 to KM403), limits (KM409), the runtime, a port, a full disk. Where a fault of its own is why "
                     "(KM505, KM506, KM507, KM510, KM515 to KM517), that one is reported instead; of a kubelet that is masked KM503.",
-        remedy="Start it where it was stopped, once it is clear who stopped it and why; else mend what its last words name. Nothing here does it yet.",
-        risk=0,
+        remedy="Start it where it was stopped, once it is clear who stopped it and why; else mend what its last words name.",
+        risk=2,
         needs=_NEEDS,
         node=node_kubelet.not_running,
         references=("https://kubernetes.io/docs/concepts/architecture/nodes/#condition",),
