@@ -13,6 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import kubelet_cures, nodes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_death import Death
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_why import Why
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 
@@ -51,7 +52,8 @@ def _down(host: Host, why: Why) -> Hit:
         words = kubelet_cures.words(death.cause, death.what)
         told = f"; {words}" if death.certain or death.cause == kubelet_death.UNKNOWN else f"; its last words may mean: {words}"
     return Hit(f"the kubelet of {host.node or host.host} does not run: {why.state.why}{since}{restarts}{told}", _proofs(host, why),
-               kubelet_cures.remedy(why, nodes.shell_name(unit)), host=host.host, node=host.node, component="kubelet")
+               kubelet_cures.remedy(why, nodes.shell_name(unit)), host=host.host, node=host.node, component="kubelet",
+               risk=0 if why.state.kind == kubelet_unit.LOOPING else None)  # one that systemd starts anyway is not started
 
 
 def flag(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -98,7 +100,8 @@ def _caused(host: Host, document: Mapping[str, Any], code: str) -> Iterator[Outc
     if why.unit.masked:
         yield Outcome((), host=host.host, component="kubelet", applies=False, note="it is masked (KM503)")
         return
-    hits = [_death(host, document, why, code)] if why.ended and _owner(why, document) == code else []
+    mine = why.ended and _owner(why, document) == code
+    hits = [_death(host, document, why, why.death, code)] if mine and why.death is not None else []
     lacking, note = ((), "") if hits else _lacking(host, why)
     yield Outcome(tuple(hits), lacking, host=host.host, component="kubelet", note=note)
 
@@ -127,9 +130,8 @@ def _owner(why: Why, document: Mapping[str, Any]) -> str:
     return "KM510" if code in ("KM506", "KM507") and _emptied(document, why.death.cause, why.death.what) else code
 
 
-def _death(host: Host, document: Mapping[str, Any], why: Why, code: str) -> Hit:
-    assert why.death is not None
-    cause, what, unit = why.death.cause, why.death.what, nodes.shell_name(why.unit)
+def _death(host: Host, document: Mapping[str, Any], why: Why, death: Death, code: str) -> Hit:
+    cause, what, unit = death.cause, death.what, nodes.shell_name(why.unit)
     node = host.node or host.host
     if code == "KM510":
         paths = _emptied(document, cause, what) or [what.partition(": ")[0]]

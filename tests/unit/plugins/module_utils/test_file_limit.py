@@ -73,8 +73,9 @@ def test_what_would_lock_out_is_refused_at_the_last_moment(node, lines, init, ke
     assert answer["state"] == "refused" and said in answer["reason"] and not node.path.parent.exists() and proof.unproven(node.root) == []
 
 
-@pytest.mark.parametrize(("lines", "init"), [({ALL: 1048576}, {}), ({"* hard nproc": 10 ** 6}, {}), ({ALL: 9}, {"cap_sys_resource": False}),
-                                            ({"* hard nproc": 10 ** 6}, {"cap_sys_resource": False, "nproc": [-1, -1]})])
+@pytest.mark.parametrize(("lines", "init"), [
+    ({ALL: 1048576}, {}), ({"* hard nproc": 10 ** 6}, {}), ({ALL: 9}, {"cap_sys_resource": False}),
+    ({"* hard nproc": 10 ** 6}, {"cap_sys_resource": False, "nproc": [-1, -1]})])
 def test_up_to_the_ceiling(node, lines, init):
     node.init.update(init)
     assert node.do(lines)["state"] == "done"
