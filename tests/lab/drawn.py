@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make test` runs of the lab: what no other test stands for always, of the rest as many as stand here, drawn by the commit.
+"""What `make test` runs of the lab and of molecule: what no other test stands for always, of the rest as many as stand here, drawn by the commit.
 
 Another commit draws others, the same commit the same. All of it is the whole matrix, `make test-full`.
 """
@@ -13,17 +13,19 @@ from collections.abc import Iterable
 
 # Of each family: how many are drawn, and what belongs to it. A part of a test's id each; a test belongs to the first family that has it.
 TESTS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "levels": (3, ("test_capture.py::", "test_capture_restart.py::")),
-    "drains": (4, ("test_drain.py::",)),
+    "levels": (2, ("test_capture.py::", "test_capture_restart.py::")),
+    "drains": (3, ("test_drain.py::",)),
     "failing repairs": (2, ("test_failing_repairs.py::",)),
-    "interruptions": (3, ("test_interrupted.py::",)),
+    "interruptions": (2, ("test_interrupted.py::",)),
     "repairs": (3, tuple(f"test_repair.py::test_{name}" for name in (
         "two_masters", "configuration_file", "stray_backup", "a_dead_kubelet", "broken_yaml", "an_image_that_is_gone", "without_an_api_server"))),
-    "symptoms": (4, ("test_admission.py::", "test_pinning.py::", "test_reset.py::", "test_open_files.py::", "test_swap.py::",
+    "symptoms": (3, ("test_admission.py::", "test_pinning.py::", "test_reset.py::", "test_open_files.py::", "test_swap.py::",
                      "test_node_back.py::")),
 }
 # Of these whole files one is drawn: each costs minutes before its first test, a cluster of its own among them.
 FILES = ("test_kubespray.py::", "test_repair_api.py::", "test_roles.py::")
+# Scenarios of molecule on plain nodes beside the audit's: one is drawn.
+SCENARIOS = ("kubelet_service", "open_files")
 
 
 def left_out(ids: Iterable[str], seed: str) -> set[str]:
@@ -39,6 +41,12 @@ def left_out(ids: Iterable[str], seed: str) -> set[str]:
         out |= set(members) - set(pick(members, TESTS[name][0], f"{seed} {name}"))
     (file,) = pick(FILES, 1, f"{seed} files")
     return out | {one for one in ids if any(other in one for other in FILES if other != file)}
+
+
+def scenarios_left_out(seed: str) -> list[str]:
+    """The scenarios that this seed leaves to others."""
+    drawn = pick(SCENARIOS, 1, f"{seed} scenarios")
+    return [name for name in SCENARIOS if name not in drawn]
 
 
 def pick(names: Iterable[str], count: int, seed: str) -> list[str]:
