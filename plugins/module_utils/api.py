@@ -38,6 +38,11 @@ class ApiError(Exception):
         self.body = body
 
 
+def dicts(values):
+    """The objects of a list that an API server gave, whatever else it holds; none of what is no list."""
+    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+
+
 def one_line(text, limit=300):
     """The text as one printable line of bounded length."""
     line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())

@@ -10,7 +10,7 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, dicts
 
 MAX_TAINTS, MAX_CONDITIONS, MAX_TEXT = 50, 20, 320
 # Of more nodes than these the leases are not asked for: they are megabytes then, for a time that the clocks of hosts tell too.
@@ -23,7 +23,7 @@ CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "Network
 def taints_of(item):
     """[{key, value, effect, added}] of a Node; a value that is not set is left out as the API leaves it out."""
     found = []
-    for one in _dicts((item.get("spec") or {}).get("taints"))[:MAX_TAINTS]:
+    for one in dicts((item.get("spec") or {}).get("taints"))[:MAX_TAINTS]:
         taint = dict((name, str(one[name])[:MAX_TEXT]) for name in ("key", "value", "effect") if one.get(name) is not None)
         if one.get("timeAdded"):
             taint["added"] = str(one["timeAdded"])[:40]
@@ -34,7 +34,7 @@ def taints_of(item):
 def conditions_of(item):
     """[{type, status, reason, since}]: Ready as it is, the others where they are not False."""
     found = []
-    for one in _dicts((item.get("status") or {}).get("conditions"))[:MAX_CONDITIONS]:
+    for one in dicts((item.get("status") or {}).get("conditions"))[:MAX_CONDITIONS]:
         if one.get("type") in CONDITIONS and (one["type"] == "Ready" or one.get("status") != "False"):
             found.append({"type": one["type"], "status": one.get("status"), "reason": str(one.get("reason") or "")[:80],
                           "since": str(one.get("lastTransitionTime") or "")[:40] or None})
@@ -56,7 +56,3 @@ def leased(api, nodes):
         if name in known:
             known[name]["lease"] = str(at)[:40] if at else None
     return nodes
-
-
-def _dicts(values):
-    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []

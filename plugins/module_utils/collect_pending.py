@@ -12,13 +12,15 @@ __metaclass__ = type
 
 import json
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import dicts
+
 MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS = 5000, 200, 5, 2000, 50
 FIELDS = ("key", "operator", "value", "effect")
 
 
 def refused(item):
     """The condition by which a scheduler says that it finds no node, else None."""
-    for one in _dicts((item.get("status") or {}).get("conditions")):
+    for one in dicts((item.get("status") or {}).get("conditions")):
         if one.get("type") == "PodScheduled" and one.get("status") == "False" and one.get("reason") == "Unschedulable":
             return one
     return None
@@ -27,8 +29,8 @@ def refused(item):
 def entry_of(item, condition):
     """What tells whose pod it is, what it tolerates, and what keeps it waiting."""
     meta, spec = item.get("metadata") or {}, item.get("spec") or {}
-    owner = [one for one in _dicts(meta.get("ownerReferences")) if one.get("controller")]
-    listed = _dicts(spec.get("tolerations"))
+    owner = [one for one in dicts(meta.get("ownerReferences")) if one.get("controller")]
+    listed = dicts(spec.get("tolerations"))
     return {"namespace": meta.get("namespace"), "names": [meta.get("name")], "pods": 1, "since": condition.get("lastTransitionTime"),
             "owner": "%s/%s" % (owner[0].get("kind"), owner[0].get("name")) if owner else None, "scheduler": spec.get("schedulerName"),
             "message": str(condition.get("message") or "")[:MAX_TEXT],
@@ -72,7 +74,3 @@ def _add(found, entry):
         known["names"].append(entry["names"][0])
     known["since"] = min(known["since"] or entry["since"] or "", entry["since"] or known["since"] or "") or None
     return True
-
-
-def _dicts(values):
-    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []

@@ -14,7 +14,7 @@ __metaclass__ = type
 import re
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs
-from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, dicts
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import mask
 
 MAX_ITEMS, MAX_NODES, MAX_PODS, MAX_LOGS = 200, 20, 500, 5
@@ -63,9 +63,9 @@ def rejected_at(item):
         return None
     if status.get("containerStatuses") or status.get("initContainerStatuses"):
         return None
-    if any(one.get("type") in CONDITIONS for one in _dicts(status.get("conditions"))):
+    if any(one.get("type") in CONDITIONS for one in dicts(status.get("conditions"))):
         return None
-    times = [one.get("time") for one in _dicts(meta.get("managedFields")) if one.get("manager") == "kubelet"]
+    times = [one.get("time") for one in dicts(meta.get("managedFields")) if one.get("manager") == "kubelet"]
     times = [one for one in times if _is_time(one)]
     return max(times) if times else None
 
@@ -73,16 +73,12 @@ def rejected_at(item):
 def had(status):
     """{resource: how many devices its containers were given once}, where the kubelet's release tells (1.36.3 does)."""
     found = {}
-    for container in _dicts(status.get("containerStatuses")):
-        for one in _dicts(container.get("allocatedResourcesStatus")):
+    for container in dicts(status.get("containerStatuses")):
+        for one in dicts(container.get("allocatedResourcesStatus")):
             name, ids = one.get("name"), one.get("resources")
             if isinstance(name, str) and "/" in name and isinstance(ids, list):
                 found[name] = found.get(name, 0) + len(ids)
     return dict(sorted(found.items())[:MAX_RESOURCES])
-
-
-def _dicts(values):
-    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
 
 
 def _is_time(value):

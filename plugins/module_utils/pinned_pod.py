@@ -46,7 +46,7 @@ def do(step, wanted, host, dummy_params=None):
     except (ChangeError, OSError) as error:
         return _end(step, proof.NOT_DONE, "%s of %s was not written: %s" % (told["path"], host, files.one_line(error)))
     cpus, reason = _pinned(evidence, told["state"], count)
-    left = _removed(record, step, evidence)
+    left = _removed(record, step) or _gone(evidence)
     if reason or left:
         return _end(step, proof.FAILED, "; ".join(part for part in (reason and "no CPU is given to a pod alone on %s: %s" % (host, reason), left) if part))
     return _end(step, proof.PROVEN, "a pod of ours had CPUs %s alone" % cpus)
@@ -146,8 +146,8 @@ def _container(evidence):
     return next((one for one in seen["containers"] or () if (one["pod"] or "").startswith(mine) and one["name"] == "pinned"), None)
 
 
-def _removed(record, step, evidence):
-    """Our file away, the folder that was made for it too, and its pod gone: why not, or None."""
+def _removed(record, step):
+    """Our file away, and the folder that was made for it: why not, or None."""
     path = record["path"]
     try:
         if os.path.lexists(path):
@@ -156,6 +156,11 @@ def _removed(record, step, evidence):
             os.rmdir(os.path.dirname(path))  # kubeadm's workers have none: the kubelet looks for it every 20 s all the same
     except (ChangeError, OSError) as error:
         return "%s is still there (%s): remove it" % (path, files.one_line(error))
+    return None
+
+
+def _gone(evidence):
+    """Its pod gone: why not, or None."""
     end = time.monotonic() + GONE
     while _container(evidence) is not None:
         if time.monotonic() >= end:
@@ -165,12 +170,14 @@ def _removed(record, step, evidence):
 
 
 def resumed(record, step):
-    """What was interrupted, ended: (how its proof ends, why). Only the pod has to go."""
+    """What was interrupted, ended: (how its proof ends, why). The file goes first: a kubelet that does not answer now reads the folder later."""
+    trouble = _removed(record, step)
+    if trouble:
+        return proof.FAILED, trouble
     try:
-        evidence = kubelet_restart.look(record["host"]).evidence
+        trouble = _gone(kubelet_restart.look(record["host"]).evidence)
     except guard.Refused as error:
-        return proof.FAILED, "%s; %s is still there: remove it" % (error, record["path"])
-    trouble = _removed(record, step, evidence)
+        trouble = "%s; %s is away, so that its pod goes once the kubelet runs" % (error, record["path"])
     return (proof.FAILED, trouble) if trouble else (proof.NOT_DONE, "its test pod is gone")
 
 

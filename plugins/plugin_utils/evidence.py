@@ -182,6 +182,11 @@ def one_line(value: object, limit: int = 300) -> str:
     return text if len(text) <= limit else text[:limit - 1] + "…"
 
 
+def shell_name(name: str | None, instead: str) -> str:
+    """A unit's or node's name as an operator may copy it into a shell; instead, where it has other characters."""
+    return name if name and all(char.isascii() and char.isalnum() or char in "@_.:-" for char in name) else instead
+
+
 def now() -> str:
     """The time of the controller, as documents write it."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,7 +12,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import contro
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene
 
 ALLOW = "-e kubemend_allow={0}"
-CORDON = "node.kubernetes.io/unschedulable"
 FENCED, API_DOWN = "fenced", "api_down"
 
 
@@ -63,5 +62,5 @@ def _fence(scene: Scene) -> str | None:
         return f"somebody cordoned {node}"
     carried = found.get("taints")
     fences = [one for one in map(taints.explained, carried if isinstance(carried, (list, tuple)) else ()) if one and one.owner.fence]
-    fence = next((one for one in fences if one.taint.key != CORDON), None)  # a cordon's taint stays with the cordon, ours among them
+    fence = next((one for one in fences if one.taint.key != taints.CORDON), None)  # a cordon's taint stays with the cordon, ours among them
     return f"{node} carries the taint {fence.taint} ({fence.owner.means})" if fence else None

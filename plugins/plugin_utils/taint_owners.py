@@ -23,6 +23,7 @@ class Owner:
     fence: bool = False
 
 
+CORDON = "node.kubernetes.io/unschedulable"
 BOTH, SCHEDULE, EXECUTE, PREFER = frozenset({"NoSchedule", "NoExecute"}), frozenset({"NoSchedule"}), frozenset({"NoExecute"}), frozenset({"PreferNoSchedule"})
 ANY = BOTH | PREFER
 LIFECYCLE = "the node lifecycle controller in the leading kube-controller-manager"
@@ -67,7 +68,7 @@ OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
     ("node.kubernetes.io/pid-pressure", SCHEDULE, _pressure("that process ids run out", "end what forks")),
     ("node.kubernetes.io/network-unavailable", SCHEDULE, _condition(
         "the condition NetworkUnavailable is true", "the controller, once the network plugin or the cloud's route controller sets the condition to false")),
-    ("node.kubernetes.io/unschedulable", SCHEDULE, Owner(
+    (CORDON, SCHEDULE, Owner(
         "administrator", f"{LIFECYCLE} sets it because somebody cordoned the node", "the node is cordoned (spec.unschedulable)",
         "kubectl uncordon by whoever cordoned it; the controller takes the taint away then",
         "a patch of the taint, which comes back; any repair: it is somebody else's cordon", fence=True)),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.taint_owners import OWNED, PREFIXES, Owner
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.taint_owners import CORDON, OWNED, PREFIXES, Owner
 
 NO_SCHEDULE, NO_EXECUTE, PREFER = "NoSchedule", "NoExecute", "PreferNoSchedule"
 EFFECTS = (NO_SCHEDULE, NO_EXECUTE, PREFER)
@@ -113,7 +113,7 @@ def told(text: Any) -> tuple[Told, ...]:
                 key = _CONDITIONS.get(parts["condition"])
                 taint = Taint(f"node.kubernetes.io/{key}") if key else None
             if kind == "cordon":
-                taint = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
+                taint = Taint(CORDON, "", NO_SCHEDULE)
             found[match.start()] = Told(kind, int(parts["nodes"]) if parts["nodes"] else None, taint)
     return tuple(dict.fromkeys(found[at] for at in sorted(found)))
 

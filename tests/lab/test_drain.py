@@ -10,13 +10,13 @@ import json
 
 import pytest
 
-from tests.lab import draining, interrupt, pinning
+from tests.lab import draining, interrupt, jobs, pinning
 from tests.lab.draining import HELD, drain, free, node
 from tests.lab.repairing import CONSENT, codes
 from tests.lab.staticpod import processes
 from tests.lab.test_capture import FULL
 
-ON_MASTERS = {"nodeSelector": None, "tolerations": [{"key": f"node-role.kubernetes.io/{role}", "operator": "Exists"} for role in ("master", "control-plane")]}
+ON_MASTERS = {"nodeSelector": None, "tolerations": jobs.MASTERS_TOLERATED}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_death, kubelet_unit, kubelet_why
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import kubelet_cures, nodes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_death import Death
@@ -52,7 +52,7 @@ def _down(host: Host, why: Why) -> Hit:
         words = kubelet_cures.words(death.cause, death.what)
         told = f"; {words}" if death.certain or death.cause == kubelet_death.UNKNOWN else f"; its last words may mean: {words}"
     return Hit(f"the kubelet of {host.node or host.host} does not run: {why.state.why}{since}{restarts}{told}", _proofs(host, why),
-               kubelet_cures.remedy(why, nodes.shell_name(unit)), host=host.host, node=host.node, component="kubelet",
+               kubelet_cures.remedy(why, shell_name(unit.name, "UNIT")), host=host.host, node=host.node, component="kubelet",
                risk=0 if why.state.kind == kubelet_unit.LOOPING else None)  # one that systemd starts anyway is not started
 
 
@@ -131,7 +131,7 @@ def _owner(why: Why, document: Mapping[str, Any]) -> str:
 
 
 def _death(host: Host, document: Mapping[str, Any], why: Why, death: Death, code: str) -> Hit:
-    cause, what, unit = death.cause, death.what, nodes.shell_name(why.unit)
+    cause, what, unit = death.cause, death.what, shell_name(why.unit.name, "UNIT")
     node = host.node or host.host
     if code == "KM510":
         paths = _emptied(document, cause, what) or [what.partition(": ")[0]]

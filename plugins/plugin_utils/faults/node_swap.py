@@ -126,7 +126,7 @@ FAULTS = (
                     "before swap was switched on, and where swap is off now but fstab, a unit of systemd, a partition that systemd finds by itself, "
                     "zram-generator or a service brings it back with the next boot. Not a fault where failSwapOn is false. Each swap is "
                     "named with what switches it on. In a container /proc/swaps is that of the machine.",
-        remedy="First the source, so that a boot does not bring it back (risk 1: fstab's line commented, the unit masked by a link; systemd is not "
+        remedy="First the source, so that a boot does not bring it back (risk 1: fstab's line commented, the unit masked by an empty file; systemd is not "
                "reloaded), then swapoff (risk 3) where memory takes what lies in swap. Nothing is switched off where pods are meant to use swap. A revert "
                "puts the source back and leaves swap off.",
         risk=3,

@@ -12,13 +12,12 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import taints
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, NodeView, and_others, views
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.taints import Explained, Taint
 
-CORDON = "node.kubernetes.io/unschedulable"
 # What the scheduler counts of nodes that a pod might otherwise have had.
 _ALL, _SHORT = re.compile(r"^0/([0-9]{1,6}) nodes are available"), re.compile(r"Insufficient |Too many pods")
 
@@ -60,7 +59,7 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
         whole = _ALL.match(message)
         for taint, at, count in _named(message, entry.get("tolerations"), nodes):
             explained = taints.explained(taint)
-            if explained is None or taint.effect == taints.PREFER or taint.key == CORDON:
+            if explained is None or taint.effect == taints.PREFER or taint.key == taints.CORDON:
                 continue
             if explained.owner.kind == "kubeadm" and not (whole and count == int(whole.group(1))):
                 continue  # the control plane's is no reason as long as there are other nodes
@@ -142,14 +141,14 @@ def _older(cluster: Cluster) -> Missing:
 def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
     if not view.cordoned or view.ours is not None and not view.ours.get("held"):
         return
-    added = next((one.get("added") for one in view.taints if one.get("key") == CORDON), None)
+    added = next((one.get("added") for one in view.taints if one.get("key") == taints.CORDON), None)
     since = f" since {one_line(added, 40)}" if added else ""
     if view.ours is not None:
         who = f"a node_drain (run {one_line(view.ours.get('run'), 40)}: {one_line(view.ours.get('reason'), 120)}) that somebody comes back for"
         remedy = "whoever drained it uncordons it: node_drain with state uncordoned"
     else:
         who = "somebody"
-        remedy = f"ask who cordoned it, and why; kubectl uncordon {_word(view.name)} by them ends it. Nothing here removes it"
+        remedy = f"ask who cordoned it, and why; kubectl uncordon {shell_name(view.name, 'NODE')} by them ends it. Nothing here removes it"
     yield Hit(f"{view.name} is cordoned by {who}{since}: it takes no new pods", (Proof(
         "api", cluster.api_host, object=f"Node {view.name}", text="spec.unschedulable is true" + (f", taint added {one_line(added, 40)}" if added else "")),),
         remedy, host=view.host.host if view.host else None, node=view.name, severity="info" if view.ours is not None else None)
@@ -158,15 +157,10 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
 def _fences(cluster: Cluster, view: NodeView) -> Iterator[Hit]:
     for taint in view.taints:
         explained = taints.explained(taint)
-        if explained is None or not explained.owner.fence or taint.get("key") == CORDON:
+        if explained is None or not explained.owner.fence or taint.get("key") == taints.CORDON:
             continue
         owner, added = explained.owner, taint.get("added")
         yield Hit(f"{view.name} is fenced by the taint {spelled(taint)}" + (f" since {one_line(added, 40)}" if added else "") + f": {owner.means}",
                   (Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"set by {owner.who}"),),
                   f"nothing here removes it. Who takes it away: {owner.removed_by}. What must not: {owner.never}",
                   host=view.host.host if view.host else None, node=view.name, severity=None if owner.kind == "administrator" else "info")
-
-
-def _word(name: str) -> str:
-    """As an operator may copy it into a shell."""
-    return name if name and all(char.isascii() and char.isalnum() or char in "_.:-" for char in name) else "NODE"

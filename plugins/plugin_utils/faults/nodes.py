@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 
@@ -25,7 +25,7 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         return
     boot, hits = kubelet_unit.at_boot(unit), []
     if boot.answer == kubelet_unit.NO and not unit.masked:
-        name, node = shell_name(unit), host.node or host.host
+        name, node = shell_name(unit.name, "UNIT"), host.node or host.host
         doing = "runs, and will not after the next boot" if unit.runs else "is not running, and will not be after the next boot"
         hits = [Hit(f"the kubelet of {node} {doing}: {boot.why}", (proof(host, unit),), f"systemctl enable --no-reload {name}" + (
             "" if unit.runs else f", and systemctl start {name}"), host=host.host, node=host.node, component="kubelet",
@@ -43,7 +43,7 @@ def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     until = " until the next boot" if unit.file_state == "masked-runtime" else ""
     runs = "; its process runs on until it ends" if unit.runs else ""
     remedy = ("see whether its file is a link to /dev/null or was emptied (ls -l, systemctl cat); ask who masked it, and why; nothing here repairs this node "
-              f"unless kubemend_allow has fenced; systemctl unmask {shell_name(unit)} ends it")
+              f"unless kubemend_allow has fenced; systemctl unmask {shell_name(unit.name, 'UNIT')} ends it")
     hits = [Hit(f"the kubelet of {host.node or host.host} is masked{until}: somebody took the node out on purpose{runs}", (proof(host, unit),), remedy,
                 host=host.host, node=host.node, component="kubelet")] if unit.masked else []
     yield Outcome(tuple(hits), host=host.host, component="kubelet")
@@ -53,11 +53,6 @@ def unit_of(document: Mapping[str, Any]) -> kubelet_unit.Unit | None:
     """The unit of this host's kubelet; None where its evidence names none."""
     found = control_plane.data(document, "kubelet").get("unit")
     return kubelet_unit.unit(found) if isinstance(found, Mapping) else None
-
-
-def shell_name(unit: kubelet_unit.Unit) -> str:
-    """As an operator may copy it into a shell."""
-    return unit.name if unit.name and all(char.isascii() and char.isalnum() or char in "@_.:-" for char in unit.name) else "UNIT"
 
 
 def without(host: Host) -> Outcome:
