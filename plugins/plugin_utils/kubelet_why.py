@@ -73,7 +73,7 @@ def _state(unit: Unit, lines: Sequence[str], document: Mapping[str, Any]) -> Sta
         found = State(kubelet_unit.RUNNING, "it is running")  # whatever became of its file
     if found.kind not in (kubelet_unit.RUNNING, kubelet_unit.STARTING) or unit.restarts == 0 or not _by_itself(lines):
         return found
-    ends = [moment for moment in (_moment(one.exit_line) for one in kubelet_starts.starts(lines) if one.exit) if moment is not None]
+    ends = [at for at in (moment(one.exit_line) for one in kubelet_starts.starts(lines) if one.exit) if at is not None]
     clock = control_plane.data(document, "system").get("clock")
     if len(ends) < 2 or not isinstance(clock, (int, float)) or isinstance(clock, bool):
         return found
@@ -93,7 +93,8 @@ def _by_itself(lines: Sequence[str]) -> bool:
     return False
 
 
-def _moment(line: str) -> float | None:
+def moment(line: str) -> float | None:
+    """When a line of `journalctl -o short-iso` was written, in seconds since the epoch; None where that is no such line."""
     match = _TIME.match(line)
     if match is None:
         return None

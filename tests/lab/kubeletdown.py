@@ -26,9 +26,9 @@ class KubeletDown(Incident):
     def symptom(self, cluster, target):
         """Twice: whoever looks while it runs for a moment has two ends to compare."""
         since = self.record(cluster, target)["since"]
-        cluster.wait(lambda: cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode().count("Main process exited") >= 2,
+        cluster.wait(lambda: cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode(errors="replace").count("Main process exited") >= 2,
                      90, f"the kubelet of {target} to end twice")
-        said = cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode()
+        said = cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode(errors="replace")
         assert self.words in said, f"{self.words!r} not in {said[-3000:]}"
 
     def undo(self, cluster, target):

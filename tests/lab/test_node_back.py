@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 from tests.lab import bringup, interrupt, playbook
@@ -26,8 +27,22 @@ def ready(cluster) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in node["status"]["conditions"])
 
 
+def taints(cluster) -> set[str]:
+    return {one["key"] for one in json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)["spec"].get("taints") or ()}
+
+
+@contextlib.contextmanager
+def dedicated(cluster):
+    """A taint of somebody's own, which nothing takes away but its owner."""
+    cluster.kubectl("taint", "node", "w1", "caf=log:NoExecute")
+    try:
+        yield
+    finally:
+        cluster.kubectl("taint", "node", "w1", "caf-", check=False)
+
+
 def test_a_disabled_kubelet_that_is_stopped_comes_back(cluster, play, tmp_path):
-    with broken(cluster, "kubelet-disabled", target="w1"):
+    with dedicated(cluster), broken(cluster, "kubelet-disabled", target="w1"):
         cluster.exec("w1", ["systemctl", "stop", "kubelet"])
         cluster.wait(lambda: not ready(cluster), 120, "w1 to be not ready")
         done, report = play("--check", "--diff", *CONSENT)
@@ -37,6 +52,7 @@ def test_a_disabled_kubelet_that_is_stopped_comes_back(cluster, play, tmp_path):
         assert (done.returncode, ended(report), codes(report)) == (0, ["done"] * 2, set()), done.stdout[-4000:]
         assert unit(cluster) == ("enabled", "active")
         cluster.wait(lambda: ready(cluster), 60, "w1 to be ready")
+        cluster.wait(lambda: taints(cluster) == {"caf"}, 30, "the controller to take its own taints away, and nobody the other")
         run_id = report["run_id"]
         done, report = play(*CONSENT)
         assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[-4000:]

@@ -63,7 +63,6 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM408": {"clear": "no node of the lab has a limit of everybody that is below its services'; test_limits_process.py has one"},
     "KM410": {"clear": "every runtime of the lab comes with LimitNOFILE=infinity; test_limits_process.py has others"},
     "KM409": {"present": "systemd gives a unit the most that it can have where the kernel refuses more; only other limits of older ones end so"},
-    "KM506": {"present": "not recorded yet; test_node_kubelet.py has the last words of both generations, as kubelets wrote them"},
     "KM515": {"present": "the lab's nodes share the machine's cgroups, of which its kubelets are told not to mind"},
     "KM516": {"present": "no kubelet of the lab has dockershim"},
     "KM517": {"present": "the lab's kubelets may not change the machine's kernel; test_node_kubelet.py has their last words"},
