@@ -40,6 +40,7 @@ class Host:
     kubelet_started: datetime | None = None
     pinning: Pinning = Pinning()
     working: frozenset[str] = frozenset()  # runs of ours that are at work there
+    api_way: Mapping[str, Any] = field(default_factory=dict)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -111,7 +112,8 @@ def host_of(document: Mapping[str, Any]) -> Host:
         frozenset(str(name) for name in names if name) - {"127.0.0.1", "::1"},
         {name: record.get("status", "error") for name, record in document.get("collectors", {}).items()},
         control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"),
-        moment(kubelet.get("started_at")), pinning.extract(document), _working(control_plane.data(document, "journal")))
+        moment(kubelet.get("started_at")), pinning.extract(document), _working(control_plane.data(document, "journal")),
+        control_plane.data(document, "api_way"))
 
 
 def _working(journal: Mapping[str, Any]) -> frozenset[str]:

@@ -13,6 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     node_api,
     node_cgroups,
     node_swap,
+    node_way,
     nodes,
     pinning,
     run,
@@ -31,4 +32,4 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
 
 
 CATALOGUE = _catalogue(control_plane.FAULTS, scheduling.FAULTS, managers.FAULTS, pinning.FAULTS, limits.FAULTS, nodes.FAULTS, kubelet.FAULTS,
-                       node_api.FAULTS, node_cgroups.FAULTS, node_swap.FAULTS, run.FAULTS)
+                       node_api.FAULTS, node_cgroups.FAULTS, node_swap.FAULTS, node_way.FAULTS, run.FAULTS)

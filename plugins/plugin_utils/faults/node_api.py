@@ -159,21 +159,26 @@ def _down(cluster: Cluster, view: NodeView, host: Host) -> Hit:
                "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute (1.24 and newer) frees its volumes", host=host.host, node=view.name)
 
 
-def _cut_off(cluster: Cluster, gone: list[NodeView]) -> list[Hit]:
-    """Kubelets that run while the API hears none of a whole group: what lies between is the fault, once, and not so many nodes."""
+def whole(cluster: Cluster, gone: list[NodeView]) -> tuple[str, list[NodeView]] | None:
+    """(what it is, its nodes) of a whole group that the API does not hear although all its kubelets run."""
     well = [view for view in gone if view.host is not None and view.host.status == "ok" and view.host.kubelet_started is not None]
     everybody = list(views(cluster))
     groups = [("every worker", [view for view in everybody if not view.control_plane])]
     groups += [(f"every node of zone {zone}", [view for view in everybody if view.zone == zone]) for zone in sorted({view.zone for view in well if view.zone})]
-    for title, members in groups:
-        if len(members) > 1 and all(any(view.name == one.name for one in well) for view in members):
-            proofs = [Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"Ready is Unknown; the kubelet runs on {view.host.host}")
-                      for view in members[:SHOWN] if view.host is not None]
-            names = and_others([view.name for view in members])
-            return [Hit(f"{title} ({len(members)}: {names}) is NotReady at once although their kubelets run", tuple(proofs),
-                        "do not repair the nodes one by one: look at what lies between them and the API (the load balancer or address in the kubelets' "
-                        "kubeconfig, DNS, firewall, the API servers' certificate)", component="kube-apiserver")]
-    return []
+    return next((group for group in groups if len(group[1]) > 1 and all(any(view.name == one.name for one in well) for view in group[1])), None)
+
+
+def _cut_off(cluster: Cluster, gone: list[NodeView]) -> list[Hit]:
+    """What lies between such a group and the API is the fault, once, and not so many nodes."""
+    group = whole(cluster, gone)
+    if group is None:
+        return []
+    title, members = group
+    proofs = [Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"Ready is Unknown; the kubelet runs on {view.host.host}")
+              for view in members[:SHOWN] if view.host is not None]
+    return [Hit(f"{title} ({len(members)}: {and_others([view.name for view in members])}) is NotReady at once although their kubelets run", tuple(proofs),
+                "do not repair the nodes one by one: look at what lies between them and the API (the load balancer or address in the kubelets' "
+                "kubeconfig, DNS, firewall, the API servers' certificate)", component="kube-apiserver")]
 
 
 FAULTS = (
