@@ -29,8 +29,9 @@ def collect(context):
         raise Absent("the kubelet runs, and was not started again of late")
     context.source = "journalctl of %s" % name
     try:
+        # --all: journald shows a message with one byte that is no text as "blob data" otherwise, and a kubelet of 1.18 quotes such bytes;
         # the newest first, so that the limit of bytes costs the oldest; without -q, which would leave out the lines between two boots
-        text = command.run(["journalctl", "--no-pager", "-r", "-o", "short-iso", "-n", str(READ_LINES), "-u", name], context.seconds(8), READ_BYTES)
+        text = command.run(["journalctl", "--no-pager", "--all", "-r", "-o", "short-iso", "-n", str(READ_LINES), "-u", name], context.seconds(8), READ_BYTES)
     except command.Silent:
         text = ""
     except command.CommandError as error:

@@ -12,7 +12,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec 
 
 RUNTIMES = ("containerd.service", "crio.service", "docker.service", "cri-docker.service")
 MATTERS = ("unable to freeze", "cpu manager", "cpumanager", "memory manager", "memorymanager", "static policy", "failed to start containermanager",
-           "failed to run kubelet", "failed to initialize cpu manager", "expected cgroupspath to be of format", "receive slice as parent", "received slice as parent")
+           "failed to run kubelet", "failed to initialize cpu manager", "expected cgroupspath to be of format",
+           "receive slice as parent", "received slice as parent")
 # What runs out repeats itself in many words (one line per pod or image): it must not push out the others.
 OPEN_FILES = ("too many open files", "no space left on device", "failed to allocate directory watch", "status=205/limits", "failed at step limits")
 READ_LINES, READ_BYTES, KEPT, LONGEST = 5000, 4 * 1024 * 1024, 60, 600
@@ -24,7 +25,7 @@ def collect(context):
     units = [word for name in (unit,) + RUNTIMES for word in ("-u", name)]
     context.source = "journalctl of %s and the runtime" % unit
     try:
-        text = command.run(["journalctl", "--no-pager", "-q", "-o", "short-iso", "-n", str(READ_LINES)] + units, context.seconds(8), READ_BYTES)
+        text = command.run(["journalctl", "--no-pager", "--all", "-q", "-o", "short-iso", "-n", str(READ_LINES)] + units, context.seconds(8), READ_BYTES)
     except command.Silent:
         return {"lines": []}
     except command.CommandError as error:
