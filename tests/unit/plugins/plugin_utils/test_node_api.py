@@ -257,6 +257,7 @@ def test_a_taint_of_the_lifecycle_controller_is_explained(world, message):
     silent(world, "w1")
     waiting(world, message)
     dummy, (found,) = judged(world, "KM513")
+    assert found.remedy.startswith("its owner decides")
     assert found.severity == "info" and "node lifecycle controller" in found.summary and "once the kubelet posts Ready" in found.remedy
 
 
@@ -274,6 +275,28 @@ def test_a_taint_that_keeps_nobody_away(world, effect):
     node(world, "w1")["taints"] = [{**CAF, "effect": effect}]
     waiting(world, UNNAMED)
     assert judged(world, "KM513") == ({"KM513": "clear"}, [])
+
+
+def test_nodes_of_an_older_release_say_nothing_of_taints(world):
+    del node(world, "w1")["taints"]
+    assert judged(world, "KM513", "KM514")[0] == {"KM513": "not judged", "KM514": "not judged"}
+
+
+@pytest.mark.parametrize("order", [(NAMED, SHORT), (SHORT, NAMED), (SHORT, SHORT)])
+def test_pods_that_nothing_else_keeps_waiting_count(world, order):
+    """Resources that are short as well may be what others wait for: then, and only then, a taint is information."""
+    node(world, "w1")["taints"] = [dict(CAF)]
+    for number, message in enumerate(order):
+        waiting(world, message, owner=f"ReplicaSet/r{number}")
+    dummy, (found,) = judged(world, "KM513")
+    assert found.severity == ("warning" if NAMED in order else "info")
+
+
+def test_of_two_effects_the_one_that_is_not_tolerated(world):
+    node(world, "w1")["taints"] = [dict(CAF), {**CAF, "effect": "NoSchedule"}]
+    waiting(world, NAMED, [{"key": "caf", "operator": "Exists", "effect": "NoExecute"}])
+    dummy, (found,) = judged(world, "KM513")
+    assert found.summary.startswith("the taint caf=log:NoSchedule of w1 keeps")
 
 
 def test_one_finding_for_a_taint_of_many_nodes_and_owners(world):
