@@ -187,28 +187,13 @@ def _limit(value):
 def settings(path, text):
     """The lines of a unit's file that set one of SETTINGS: only those of [Service] count."""
     found, section = [], ""
-    for number, line in joined(text):
+    for number, line in unit.joined(text):
         key, equal, value = line.partition("=")
         if line.startswith("["):
             section = line
         elif equal and section == "[Service]" and key.strip() in SETTINGS:
             found.append({"path": path, "line": number, "text": files.one_line(key.strip() + "=" + value.strip(), LONGEST)})
     return found
-
-
-def joined(text, comments="#;"):
-    """[(number of its first line, line)] without comments; a backslash at its end continues a line, also past a comment."""
-    found, begun, parts = [], 0, []
-    for number, line in enumerate(text.split("\n"), 1):
-        line = line.strip()
-        if line and line[0] in comments:
-            continue
-        begun = begun or number
-        parts.append(line[:-1] if line.endswith("\\") else line)
-        if not line.endswith("\\"):
-            found.append((begun, " ".join(parts).strip()))
-            begun, parts = 0, []
-    return found + ([(begun, " ".join(parts).strip())] if parts else [])
 
 
 def pam(folder="/etc/pam.d"):
@@ -220,7 +205,7 @@ def pam(folder="/etc/pam.d"):
         return found
     for name in names:
         path = os.path.join(folder, name)
-        for number, line in joined(files.text(path, MAX_TEXT, ""), "#"):
+        for number, line in unit.joined(files.text(path, MAX_TEXT, ""), "#"):
             line = line.partition("#")[0]
             if "pam_limits.so" in line:
                 found.append({"path": path, "line": number, "text": files.one_line(line, LONGEST)})

@@ -7,10 +7,14 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import re
+
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files
 
 PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "MainPID", "NeedDaemonReload", "NRestarts",
               "ExecMainStatus", "FragmentPath", "DropInPaths", "ExecStart", "Environment", "EnvironmentFiles")
+UNPRINTABLE = "[unprintable]"
+_BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 
 
 def show(names, properties=PROPERTIES, seconds=5):
@@ -25,14 +29,19 @@ def enabled(name, seconds=5):
 
 
 def parse(text):
-    """The blocks of `systemctl show`: a property may come several times (EnvironmentFiles, one per file)."""
-    blocks = [{}]
+    """The blocks of `systemctl show`: a property may come several times (EnvironmentFiles, one per file).
+
+    Old ones (RHEL 7 has 219) call that EnvironmentFile, some with an empty line after it that ends no block, and write a unit's name as if its
+    backslashes had to be escaped.
+    """
+    blocks, last = [{}], ""
     for line in text.splitlines():
-        key, equal, value = line.partition("=")
-        if not line:
+        before, (last, equal, value) = last, line.partition("=")
+        if equal:
+            plain = value if last == "Environment" else value.replace("\\x5cx", "\\x")
+            blocks[-1].setdefault("EnvironmentFiles" if last == "EnvironmentFile" else last, []).append(plain)
+        elif not line and before != "EnvironmentFile":
             blocks.append({})
-        elif equal:
-            blocks[-1].setdefault(key, []).append(value)
     return [block for block in blocks if block]
 
 
@@ -86,15 +95,50 @@ def command_line(block, read=files.text):
 
 def environment(block, read=files.text):
     """Environment= and then the files of EnvironmentFiles=, in which a later one wins."""
+    given = [word for value in block.get("Environment", []) for word in _assignments(value)]
     variables = {}
-    for value in block.get("Environment", []):
-        for word in words(value):
-            name, equal, text = word.partition("=")
-            if equal:
-                variables[name] = text
+    for word in _written(block, read) if UNPRINTABLE in given else given:
+        name, equal, text = word.partition("=")
+        if equal:
+            variables[name] = text
     for path in environment_paths(block):
         variables.update(environment_file(read(path) or ""))
     return variables
+
+
+def _assignments(value):
+    """The words of Environment=: in double quotes where they need some, or, before 238, with a blank in them as \\x20 and quotes as they are."""
+    if value.startswith('"') or ' "' in value:
+        return words(value)
+    return [_BYTES.sub(lambda found: bytearray.fromhex(found.group().replace("\\x", "")).decode("utf-8", "replace"), word) for word in value.split()]
+
+
+def _written(block, read):
+    """The words of Environment= by the unit's files: systemd 238 to 242 (RHEL 8 has 239) shows none that has a blank in it."""
+    found = []
+    for path in block.get("FragmentPath", []) + [one for value in block.get("DropInPaths", []) for one in words(value)]:
+        section = ""
+        for dummy, line in joined(read(path) or ""):
+            name, equal, value = line.partition("=")
+            section = line if line.startswith("[") else section
+            if equal and section == "[Service]" and name.strip() == "Environment":
+                found = found + words(value) if value.strip() else []
+    return found
+
+
+def joined(text, comments="#;"):
+    """[(number of its first line, line)] without comments; a backslash at its end continues a line, also past a comment."""
+    found, begun, parts = [], 0, []
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.strip()
+        if line and line[0] in comments:
+            continue
+        begun = begun or number
+        parts.append(line[:-1] if line.endswith("\\") else line)
+        if not line.endswith("\\"):
+            found.append((begun, " ".join(parts).strip()))
+            begun, parts = 0, []
+    return found + ([(begun, " ".join(parts).strip())] if parts else [])
 
 
 def environment_file(text):

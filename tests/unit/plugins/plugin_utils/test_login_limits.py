@@ -104,6 +104,32 @@ def test_without_an_sshd_as_much_as_pid_1_has(node):
     assert node.lines() == {"* hard nofile": 1048576, "root hard nofile": 1048576}
 
 
+def test_of_several_sshds_the_one_that_gives_most(node):
+    for nofile in ((1024, 700000), (1024, -1)):
+        node.seen["processes"][-1:] = [process("sshd", 3, nofile=(1024, 4096)), process("sshd", 4, nofile=nofile)]
+        assert node.lines() is None
+
+
+@pytest.mark.parametrize("init", [None, {"cap_sys_resource": True}, {"nofile": "many", "nproc": [5], "cap_sys_resource": True}])
+def test_without_a_word_of_pid_1_what_was_asked_for(node, init):
+    """Where nothing tells what logins have, it is what was asked for; how much there may be is another question."""
+    node.seen["init"] = init
+    node.seen["processes"].pop()
+    steps = node.steps()
+    assert steps[NOFILE].change["lines"] == BOTH and set(steps[NPROC].change["lines"].values()) == {655360}
+    assert steps[NPROC].allowed is (init is not None)
+
+
+def test_exactly_as_much_as_there_may_be(node):
+    node.seen["kernel"][NR_OPEN] = "655360"
+    assert node.steps()[NOFILE].allowed and "no service of" not in node.steps()[NOFILE].note
+
+
+def test_a_limited_run_leaves_others_alone(node):
+    node.document["status"] = "not_asked"
+    assert {step.blocked_by for step in node.steps().values()} == {"it is done on w1, which --limit leaves out"}
+
+
 def test_nproc_is_what_pid_1_gives(node):
     node.seen["init"]["nproc"] = [-1, -1]
     assert node.lines(NPROC) is None
@@ -207,6 +233,12 @@ def test_ours_that_has_become_too_large_is_lowered(node):
 def test_where_pid_1_bounds_it(node):
     node.seen["init"].update(nofile=[20000, 20000], cap_sys_resource=False)
     assert mended(node.limits_d("* hard nofile 655360\n")).change["lines"] == {"* hard nofile": 20000}
+
+
+def test_a_line_that_locks_out_stays_on_a_node_that_somebody_took_out(node):
+    next(one for one in node.world.data("api", "nodes")["items"] if one["name"] == "w1").update(unschedulable=True, cordon=None)
+    node.limits_d("* hard nofile 2000000\n")
+    assert mended(node).blocked_by == "somebody cordoned w1; allow it with -e kubemend_allow=fenced" and mended(node, "fenced").allowed
 
 
 def test_it_is_never_written_in_vain_nor_unasked(node):

@@ -125,6 +125,36 @@ def test_without_a_lock_nobody_knows_but_where_one_works_without(world):
     assert judged(world, "KM511")[0] == {"KM511": "clear"}
 
 
+def test_a_lock_that_was_left_behind_where_one_works_without(world):
+    lock(world, renew_time=STALE)
+    world.run("m1", MANAGER, "--leader-elect=false", elect=False)
+    assert judged(world, "KM511") == ({"KM511": "clear"}, [])
+
+
+def test_the_clock_is_that_of_the_holder_and_of_no_other_node(world):
+    lock(world, renew_time=STALE, holder="m2_x")
+    node(world, "m2")["lease"] = "2027-01-15T07:50:05.000000Z"
+    assert judged(world, "KM511")[0] == {"KM511": "clear"}
+    lock(world, holder="m1_x")
+    assert judged(world, "KM511")[0] == {"KM511": "present"}
+
+
+def test_a_holder_whose_node_is_down_took_its_clock_with_it(world):
+    """Its lease stopped with the lock: then the time since counts by our own clock."""
+    lock(world, renew_time=STALE)
+    node(world, "m1")["lease"] = "2027-01-15T07:50:20.000000Z"
+    assert judged(world, "KM511")[0] == {"KM511": "clear"}
+    node(world, "m1")["ready"] = "Unknown"
+    assert judged(world, "KM511")[0] == {"KM511": "present"}
+
+
+def test_without_any_clock_nobody_knows(world):
+    lock(world, renew_time=STALE)
+    node(world, "m1")["lease"] = None
+    world.api["collected_at"] = None
+    assert judged(world, "KM511")[0] == {"KM511": "unknown"}
+
+
 def test_a_lock_of_another_name_is_the_one_that_counts(world):
     for name in ("m1", "m2", "m3"):
         answers = world.data(name, "component_http")["components"]
@@ -150,6 +180,16 @@ def test_taints_that_stay_although_the_kubelet_is_well(world, key, effect, added
     assert [one.summary for one in found] == ["taints of the node lifecycle controller stay on w1 although the kubelet posts Ready: "
                                               "that controller is not at work"] * (verdict == "present")
     node(world, "w1")["ready"] = "Unknown"
+    assert judged(world, "KM511")[0] == {"KM511": "clear"}
+
+
+@pytest.mark.parametrize(("since", "verdict"), [(LONG, "present"), ("2027-01-15T07:58:40Z", "clear")])
+def test_taints_that_stay_on_a_node_without_a_lease(world, since, verdict):
+    """By our clock, which may be another than the node's: with a larger margin."""
+    node(world, "w1").update(lease=None, taints=[{"key": NODE + "unreachable", "effect": "NoExecute", "added": since}])
+    node(world, "w1")["conditions"][0]["since"] = LONG
+    assert judged(world, "KM511")[0] == {"KM511": verdict}
+    world.api["collected_at"] = None
     assert judged(world, "KM511")[0] == {"KM511": "clear"}
 
 
@@ -257,6 +297,7 @@ def test_a_taint_of_the_lifecycle_controller_is_explained(world, message):
     silent(world, "w1")
     waiting(world, message)
     dummy, (found,) = judged(world, "KM513")
+    assert found.remedy.startswith("its owner decides")
     assert found.severity == "info" and "node lifecycle controller" in found.summary and "once the kubelet posts Ready" in found.remedy
 
 
@@ -274,6 +315,28 @@ def test_a_taint_that_keeps_nobody_away(world, effect):
     node(world, "w1")["taints"] = [{**CAF, "effect": effect}]
     waiting(world, UNNAMED)
     assert judged(world, "KM513") == ({"KM513": "clear"}, [])
+
+
+def test_nodes_of_an_older_release_say_nothing_of_taints(world):
+    del node(world, "w1")["taints"]
+    assert judged(world, "KM513", "KM514")[0] == {"KM513": "not judged", "KM514": "not judged"}
+
+
+@pytest.mark.parametrize("order", [(NAMED, SHORT), (SHORT, NAMED), (SHORT, SHORT)])
+def test_pods_that_nothing_else_keeps_waiting_count(world, order):
+    """Resources that are short as well may be what others wait for: then, and only then, a taint is information."""
+    node(world, "w1")["taints"] = [dict(CAF)]
+    for number, message in enumerate(order):
+        waiting(world, message, owner=f"ReplicaSet/r{number}")
+    dummy, (found,) = judged(world, "KM513")
+    assert found.severity == ("warning" if NAMED in order else "info")
+
+
+def test_of_two_effects_the_one_that_is_not_tolerated(world):
+    node(world, "w1")["taints"] = [dict(CAF), {**CAF, "effect": "NoSchedule"}]
+    waiting(world, NAMED, [{"key": "caf", "operator": "Exists", "effect": "NoExecute"}])
+    dummy, (found,) = judged(world, "KM513")
+    assert found.summary.startswith("the taint caf=log:NoSchedule of w1 keeps")
 
 
 def test_one_finding_for_a_taint_of_many_nodes_and_owners(world):

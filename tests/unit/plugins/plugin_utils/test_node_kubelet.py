@@ -142,6 +142,34 @@ def test_one_that_came_back_runs(world, lines, why):
     assert said(judged(world, RUNS, lines)[0]) == CLEAR, why
 
 
+LOOP = [*at(AGAIN, 24), *at(ONCE, 24), *at(AGAIN, 12), *at(ONCE, 12), *at(AGAIN, 2), *at([HARMLESS], 2)]
+
+
+@pytest.mark.parametrize(("clock", "loops"), [(5, True), (20, True), (40, False), (-40, False), (None, False), ("soon", False), (True, False)])
+def test_a_loop_is_one_for_as_long_as_its_processes_lived(world, clock, loops):
+    judged(world, RUNS, LOOP)
+    world.data("w1", "system")["clock"] = clock if clock is None or isinstance(clock, (str, bool)) else CLOCK - 12 + clock
+    found = [item.code for item in world.judge(faults=CODES).findings if item.host == "w1"]
+    assert found == (["KM505"] if loops else [])
+
+
+def test_a_kubelet_that_systemd_has_not_started_again_is_in_no_loop(world):
+    """The lines are those of another time, before its unit was loaded anew."""
+    assert said(judged(world, {**RUNS, "n_restarts": 0}, LOOP)[0]) == CLEAR
+    stopping = judged(world, {**RUNS, "active_state": "deactivating", "sub_state": "stop"}, LOOP)
+    assert said(stopping[0])["KM502"] == "unknown" and not stopping[1]
+
+
+def test_a_process_of_a_moment_does_not_end_a_loop(world):
+    verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, LOOP, process={"pid": 9}, argv_source="process")
+    assert found.code == "KM505" and verdicts["KM502"].note != "it runs, but not its unit"
+
+
+def test_one_that_is_masked_while_systemd_starts_it_again_is_fenced(world):
+    verdicts, found = judged(world, {**LOOPS, "exec_main_status": 1, "unit_file_state": "masked"}, dead(failed("unknown flag: --x"), 1))
+    assert "KM505" not in [one.code for one in found] and verdicts["KM502"].verdict == "not_applicable"
+
+
 @pytest.mark.parametrize(("unit", "verdict"), [
     ({**RUNS, "active_state": "activating", "sub_state": "start"}, "unknown"), ({**RUNS, "active_state": "deactivating", "sub_state": "stop"}, "unknown"),
     ({**RUNS, "active_state": "", "sub_state": ""}, "unknown"), ({}, "unknown")])

@@ -66,6 +66,7 @@ def test_one_that_is_down_is_started_too(node):
     node.set(**DOWN)
     enable, start = node.steps()
     assert (enable.remedy, start.remedy, start.risk) == (ENABLE, START, 2) and start.diff == "systemctl is-active kubelet.service: inactive -> active\n"
+    assert start.change["former"] is None and "a revert leaves it running" in start.note
     assert start.change["unit"] == "kubelet.service" and "ends pods that were replaced" in start.note and "daemon-reload" not in start.note
     assert [(step.allowed, step.blocked_by) for step in node.steps(max_risk=1)] == [(True, None), (False, "risk 2 needs -e kubemend_max_risk=2")]
 
@@ -140,6 +141,15 @@ def test_a_node_that_somebody_took_out(node):
     assert "the Node object of w1 is gone" in node.blocked() and node.blocked("fenced") is None
 
 
+def test_one_that_is_only_down_is_not_started_on_a_node_that_somebody_took_out(node):
+    node.set(**DOWN, unit_file_state="enabled")
+    node.set("m1", unit_file_state="disabled")
+    node.api_node().update(unschedulable=True, cordon=None)
+    found = {step.host: step for step in node.steps(stopped=["w1"])}
+    assert found["m1"].allowed and found["w1"].blocked_by == "somebody cordoned w1; " + ALLOW + "fenced"
+    assert {step.host: step.allowed for step in node.steps("fenced", stopped=["w1"])} == {"m1": True, "w1": True}
+
+
 def test_after_a_power_cut_nobody_can_tell(node):
     node.set(**DOWN)
     node.world.api = None
@@ -163,6 +173,17 @@ def test_a_start_that_would_load_other_changes_waits(node, manifest, waits):
     if waits:
         assert "changed while it was away: /etc/kubernetes/manifests/kube-scheduler.yaml" in steps[1].blocked_by
         assert steps[1].blocked_by.endswith(ALLOW + "pending_changes") and node.told("pending_changes") == [(ENABLE, "KM501", True), (START, "KM501", True)]
+
+
+def test_a_manifest_of_a_component_that_does_not_run_is_no_reason_to_wait(node):
+    node.set(unit_file_state="enabled")
+    node.set("m2", **DOWN, unit_file_state="disabled")
+    running = node.world.data("m2", "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != "kube-scheduler"]
+    node.world.manifest("m2", "kube-scheduler", "--leader-elect=false")
+    broken = next(one for one in node.world.data("m2", "manifests")["files"] if one["name"] == "kube-scheduler.yaml")
+    broken["text"] = "apiVersion: [\n"
+    assert node.told() == [(ENABLE, "KM501", True), (START, "KM501", True)]
 
 
 def test_after_a_power_cut_there_is_nothing_that_a_start_would_change(node):

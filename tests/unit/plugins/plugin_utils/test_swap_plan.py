@@ -9,8 +9,12 @@ import base64
 
 import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, plan, swap_plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_swap import NodeSwap
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_evidence import Source, Undo
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_policy import Wanted
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_sources import Forecast
 
-from tests.unit.plugins.plugin_utils.test_swap_sources import FSTAB_UNIT, GENERATOR, GPT_UNIT, LINE, OWN_UNIT, SDA2, ZRAM, ZRAM_UNIT, node, record
+from tests.unit.plugins.plugin_utils.test_swap_sources import FSTAB_UNIT, GENERATOR, GPT_UNIT, LINE, OWN_UNIT, SDA2, ZRAM, ZRAM_UNIT, missing, node, record
 
 FILE, USED = "/swapfile file 65532 0 -2\n", "/swapfile file 65532 5 -2\n"
 MEMORY = {"swap_total_kib": 1048572, "swap_free_kib": 1048572, "mem_available_kib": 2000000}
@@ -116,7 +120,7 @@ def test_swap_that_is_wanted(world, config, said):
     ({"swaps": "/swapfile file 2000000 1950000 -2\n"}, "memory has 2000000 KiB left"), ({"memory": {}, "swaps": USED}, "is not known"),
     ({"memory": 5, "swaps": USED}, "is not known"),
     ({"swaps": "/swapfile file x y -2\n"}, "is not known"), ({"swaps": "/swapfile\\040(deleted) file 65532 0 -2\n"}, "was deleted"),
-    ({"swaps": "/a\\012b file 65532 0 -2\n"}, "no path")])
+    ({"swaps": "/a\\012b file 65532 0 -2\n"}, "no path"), ({"swaps": "swapfile file 65532 0 -2\n"}, "no path")])
 def test_swap_that_cannot_be_switched_off_now(world, change, said):
     base = node(swaps=FILE)
     base["swaps"] = base["swaps"].replace(FILE, change["swaps"]) if "swaps" in change else base["swaps"]
@@ -162,3 +166,85 @@ def test_a_name_of_a_unit_that_is_hostile_is_no_path(world, name):
     vendor = {**OWN_UNIT, "Id": name, "FragmentPath": "/usr/lib/systemd/system/x.swap"}
     found = steps(world, node(vendor, swaps=FILE))
     assert not any(step.remedy == "swap_persistence" and step.allowed for step in found)
+
+
+def test_a_plan_does_not_rely_on_the_finding(world):
+    """What was found is looked at again: a kubelet that takes swap after all, or swap that is only the machine's, is left alone."""
+    found = {}
+    for name, changed in (("same", {}), ("taken", {"config": "failSwapOn: false\n"}), ("the machine's", {"seen": node(swaps=FILE, container=True)})):
+        steps(world, node(swaps=FILE))
+        result, clusters = judge.examine([*world.documents.values(), world.api], frozenset({"KM504"}))
+        steps(world, changed.get("seen", node(swaps=FILE)), config=changed.get("config", "kind: KubeletConfiguration\n"))
+        consent = plan.Consent(3, frozenset())
+        found[name] = plan.plan(result.findings, clusters, world.documents.__getitem__, consent, swap_plan.REMEDIES, judge.KEY_DIGITS)
+    assert {name: [step.remedy for step in made] for name, made in found.items()} == {"same": ["swap_off"], "taken": [], "the machine's": []}
+
+
+def test_a_limited_run_leaves_others_alone(world):
+    steps(world, node(fstab="/swapfile none swap sw 0 0\n", swaps=FILE))
+    result, _found = judge.examine([*world.documents.values(), world.api], frozenset({"KM504"}))
+    world.documents["w1"] = {**world.documents["w1"], "status": "not_asked"}
+    _result, clusters = judge.examine([*world.documents.values(), world.api], frozenset({"KM504"}))
+    found = plan.plan(result.findings, clusters, world.documents.__getitem__, plan.Consent(3, frozenset()), swap_plan.REMEDIES, judge.KEY_DIGITS)
+    assert [step.blocked_by for step in found] == ["it is done on w1, which --limit leaves out"] * 2
+
+
+def test_what_lasts_is_the_same_change_whether_or_not_the_swap_may_go(world):
+    line = "/swapfile none swap sw 0 0\n"
+    whole, off = steps(world, node(fstab=line, swaps=FILE))
+    (alone,) = steps(world, node(fstab=line, swaps="/swapfile file 2000000 1950000 -2\n"))
+    assert (alone.change, alone.diff, alone.target, alone.limit) == (whole.change, whole.diff, "/etc/fstab", 60) and alone.change["splices"]
+    assert off.limit == off.change["seconds"] == 300
+
+
+def given(*undo, place="/etc/rc.local:3", device="/dev/x"):
+    """What keeps off a source that is undone so."""
+    later = Forecast((Source("script", place, device, "x.swap", True, "", undo),))
+    return swap_plan.sources(NodeSwap(node(), [], later, Wanted(True, False, "NoSwap"), False))
+
+
+@pytest.mark.parametrize(("undo", "place", "hand"), [
+    ((), "/etc/rc.local:3", "find out what switches /dev/x on"),
+    ((Undo("comment", "/etc/other:3"),), "/etc/other:3", "comment /etc/other:3"), ((Undo("comment", "/etc/fstab:x"),), "/etc/fstab", "comment /etc/fstab:x"),
+    ((Undo("edit", "/etc/fstab:3"),), "/etc/fstab:3", "edit /etc/fstab:3"),
+    ((Undo("edit", "/etc/waagent.conf:3", "ResourceDisk.EnableSwap=n"),), "x", "edit /etc/waagent.conf:3 (ResourceDisk.EnableSwap=n)"),
+    ((Undo("disable", "a.service"),), "a.service", "systemctl disable --now a.service"), ((Undo("disable", "x.swap"),), "x", "systemctl disable --now x.swap"),
+    ((Undo("mask", "x.swap"),), "/etc/systemd/system/x.swap", "systemctl disable --no-reload x.swap (its own file lies where a mask would): "
+                                                              "/etc/systemd/system/x.swap"),
+    ((Undo("generator", "/etc/systemd/system-generators/zram-generator"),), "x", "ln -s /dev/null /etc/systemd/system-generators/zram-generator")])
+def test_what_only_a_person_does(undo, place, hand):
+    found = given(*undo, place=place)
+    assert (found.hand, found.lines, found.empty) == ([hand], set(), {})
+
+
+def test_a_source_without_a_device_is_named_by_its_place():
+    assert given(device="").hand == ["find out what switches /etc/rc.local:3 on"]
+
+
+RUNTIME_MASK = {"Id": "b.swap", "What": "/b", "LoadState": "masked", "UnitFileState": "masked-runtime", "ActiveState": "inactive"}
+
+
+def test_a_unit_of_which_nobody_knows_whether_it_comes_back(world):
+    assert blocked(steps(world, node(RUNTIME_MASK, swaps=FILE))) == \
+        "what a boot brings back is not known: b.swap: it is masked until the next boot only"
+    vendor = {**OWN_UNIT, "FragmentPath": "/usr/lib/systemd/system/swapfile.swap"}
+    assert all(step.allowed for step in steps(world, node(RUNTIME_MASK, vendor, swaps=FILE)))  # what is known is done
+
+
+def test_a_file_of_which_nobody_knows_the_true_bytes_is_not_changed(world):
+    seen = node(fstab="/swapfile none swap sw 0 0\n", swaps=FILE)
+    seen["fstab"].update(sha256=None)
+    assert "is not wholly known: comment line 1 by hand" in blocked(steps(world, seen))
+
+
+def test_zram_generators_own_file_that_nobody_asked_for(world):
+    assert "zram-generator" in blocked(steps(world, zram(missing("/etc/default/zramswap"))))
+
+
+def test_the_swap_goes_only_while_the_kubelets_configuration_is_the_same(world):
+    steps(world, node(swaps=FILE))
+    result, found = judge.examine([*world.documents.values(), world.api], frozenset({"KM504"}))
+    for dropins, known in (([record("/d/1.conf", "", sha256="d" * 64), record("/d/2.conf", "", sha256=None)], ["/c", "/d/1.conf"]), (None, ["/c"])):
+        world.data("w1", "kubelet").update(config_dropins=dropins)
+        steps_now = plan.plan(result.findings, found, world.documents.__getitem__, plan.Consent(3, frozenset()), swap_plan.REMEDIES, judge.KEY_DIGITS)
+        assert [one["path"] for one in steps_now[-1].change["config"]] == known

@@ -28,6 +28,7 @@ def test_all_versions_refuse_swap_by_default(version):
     ({"failSwapOn": False}, [], False), ({"failSwapOn": "false"}, [], False), ({"failSwapOn": True}, [], True), ({"failSwapOn": "no"}, [], False),
     ({"failSwapOn": None}, [], True), ({}, ["--fail-swap-on=false"], False), ({"failSwapOn": False}, ["--fail-swap-on"], True),
     ({"failSwapOn": True}, ["--fail-swap-on=F"], False), ({}, ["--fail_swap_on=0"], False), ({}, ["--fail-swap-on=false", "--fail-swap-on=true"], True),
+    ({"failSwapOn": "yes"}, [], True), ({"failSwapOn": "on"}, [], True), ({"failSwapOn": "Off "}, [], False),
     ({"failSwapOn": "maybe"}, [], None), ({"failSwapOn": 0}, [], None),
 ])
 def test_fail_swap_on(config, more, refuses):
@@ -87,7 +88,10 @@ def test_a_gate_that_may_be_gone():
     (("v1.30.0", {}, None, {}), None, None),
     (("v1.30.0", None, ["kubelet", "--fail-swap-on=false"], None), False, None), (("v1.20.0", None, None, None), None, False),
     (("v1.29.0", {}, None, ON), None, None), (("v1.34.0", {}, None, {}), None, False),
-    (("v1.30.0", {"memorySwap": "LimitedSwap"}, ARGV, {}), True, None),
+    (("v1.30.0", {"memorySwap": "LimitedSwap"}, ARGV, {}), True, None), ((None, {}, None, {}), None, None), ((None, None, ARGV, {}), None, None),
+    ((None, {"memorySwap": {}}, ARGV, {}), True, None), ((None, {}, ARGV, "NodeSwap"), True, None), ((None, {}, ARGV, {"AllAlpha": True}), True, None),
+    ((None, {}, ARGV, {"AllBeta": True}), True, None), ((None, {}, ARGV, {"AllAlpha": False, "AllBeta": "no"}), True, False),
+    (("v1.30.0", {}, "--fail-swap-on=false", {}), None, None), (("v1.30.0", memory("NoSwap"), None, {}), None, None),
     (("v1.30.0", memory(5), ARGV, {}), True, None), (("v1.30.0", {}, ARGV, "NodeSwap"), True, None),
 ])
 def test_what_is_missing_is_unknown(args, refuses, wants):

@@ -48,6 +48,16 @@ def test_owners(one, kind, fence):
     assert all((found.owner.who, found.owner.means, found.owner.removed_by, found.owner.never))
 
 
+def test_a_key_without_an_effect_is_its_owners():
+    """As a scheduler's message names it."""
+    assert explained(Taint(NODE + "unreachable")).owner.kind == "lifecycle" and explained(Taint("caf")).owner.kind == "user"
+
+
+@pytest.mark.parametrize("doubtful", [{"key": "caf", "operator": "Gt"}, {"key": "caf", "effect": 5}, {"key": 5}, "caf"])
+def test_a_toleration_that_nobody_can_read_leaves_doubt(doubtful):
+    assert tolerated(taint("caf"), [doubtful, {"key": "other"}]) == tolerated(taint("caf"), [{"key": "other"}, doubtful]) == Verdict(None)
+
+
 def test_the_users_own_taint_is_never_ours_to_remove():
     assert str(explained(taint("caf", "NoExecute", value="log")).taint) == "caf=log:NoExecute"
     assert "any repair" in explained(taint("caf", "NoExecute", value="log")).owner.never

@@ -58,6 +58,27 @@ def test_braces_are_one_word_and_dollars_are_kept():
     assert unit.command_line({}, None) == []
 
 
+@pytest.mark.parametrize("shown, expected", [
+    ("A=1 B=--x=y\\x20--z='a\\x20b' C=caf\\xc3\\xa9\\x5cn", {"A": "1", "B": "--x=y --z='a b'", "C": "caf\u00e9\\n"}),     # 219: RHEL 7
+    ('"B=--x=y --z=\\"a b\\"" A=1', {"B": "--x=y --z=\"a b\"", "A": "1"}), ('A=1 "B=b c"', {"A": "1", "B": "b c"}),  # 252
+    ("[unprintable] A=1", {"A": "1", "B": "b c", "C": "3 4", "D": ""}), ("", {}),                                    # 239: RHEL 8
+])
+def test_variables_as_systemd_shows_them(shown, expected):
+    """What has a blank in it is escaped by an old systemd, kept to itself by a later one (then its files say it), and quoted since."""
+    texts = {"/u": "[Unit]\nEnvironment=X=1\n[Service]\nEnvironment=Y=1\nEnvironment=\nEnvironment=\"B=b c\" A=2\n#Environment=Z=1\n",
+             "/d": "[Service]\nEnvironment=A=1 \\\n 'C=3 4'\nEnvironment =D=\nEnvironmentFile=/e\n[Install]\nEnvironment=X=2\n"}
+    assert unit.environment({"Environment": [shown], "FragmentPath": ["/u"], "DropInPaths": ["/d /gone"]}, texts.get) == expected
+
+
+def test_an_old_systemd_ends_no_unit_after_its_files():
+    """220 to 230 say an empty line after them, 219 does not; none of both calls them by the property's own name."""
+    for text in ("EnvironmentFile=/a (ignore_errors=yes)\nEnvironmentFile=/b (ignore_errors=no)\n\nId=x\n\nMainPID=5\nId=y\\x5cx2dz\n",
+                 "EnvironmentFile=/a (ignore_errors=yes)\nEnvironmentFile=/b (ignore_errors=no)\nId=x\n\n\nMainPID=5\nId=y\\x2dz\n"):
+        first, second = unit.parse(text)
+        assert first["Id"] == ["x"] and unit.environment_paths(first) == ["/a", "/b"] and second == {"MainPID": ["5"], "Id": ["y\\x2dz"]}
+    assert len(unit.parse("EnvironmentFile=/a\n\n\nId=y\n")) == 2
+
+
 CONFIG = "staticPodPath: /etc/kubernetes/manifests\n"
 
 

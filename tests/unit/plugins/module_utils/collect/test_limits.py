@@ -349,7 +349,7 @@ def test_no_text_raises(text):
 
 @given(st.lists(st.sampled_from(["a", "b \\", "#c \\", "", "  d"])))
 def test_every_line_is_of_one_logical_line(lines):
-    found = limits.joined("\n".join(lines))
+    found = unit.joined("\n".join(lines))
     kept = [line for line in lines if not line.startswith("#")]
     assert " ".join(text for dummy, text in found).split() == " ".join(kept).replace("\\", "").split()
     assert [number for number, dummy in found] == sorted(set(number for number, dummy in found))
