@@ -30,13 +30,15 @@ _KINDS = tuple((kind, re.compile(text)) for kind, text in (
     ("pods", r"Too many pods|Insufficient pods$"),
     # before volumes, whose words name an affinity too
     ("volume", r"volume node affinity conflict|PersistentVolume's node affinity|available volume zone|max volume count|no available disk"
-               r"|available persistent volumes to bind|enough free storage|ReadWriteOncePod|non-existent pv|PersistentVolume\(?s?\)? not found"),
+               r"|available persistent volumes to bind|enough free storage|ReadWriteOncePod|non-existent pv"
+               r"|PersistentVolume\(?s?\)? not found"),
     ("claim", r"unbound immediate PersistentVolumeClaims|[Pp]ersistent[Vv]olume[Cc]laim|resourceclaim|cannot allocate all claims"),
     ("node_name", r"the requested (?:hostname|node name)"),
     ("spread", r"topology spread constraint"),
     # 1.14 to 1.20 say this of a node beside the rule that it breaks
     ("pod_affinity", r"pod affinity|pod anti-affinity|existing pods anti-affinity"),
-    ("affinity", r"node selector|Pod's node affinity|scheduler-enforced node affinity|the requested labels|service affinity|\[NodeAffinity\]|plugin NodeAffinity"),
+    ("affinity", r"node selector|Pod's node affinity|scheduler-enforced node affinity|the requested labels|service affinity"
+                 r"|\[NodeAffinity\]|plugin NodeAffinity"),
     ("port", r"free ports for the requested pod ports"),
     ("gates", r"scheduling gates"),
     ("unready", r"were (?:not ready|out of disk space)"),

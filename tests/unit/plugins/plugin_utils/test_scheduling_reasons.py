@@ -46,7 +46,8 @@ WORDINGS = (
     ("prefilter", "node is filtered out by the prefilter result", ""), ("prefilter", "node(s) didn't satisfy plugin(s) [A B] simultaneously", ""),
     ("unknown", "node(s) were full of ghosts, as one says", ""),
 )
-TRIED = ("0/{n} nodes are available: {n} Preemption is not helpful for scheduling.", "0/{n} nodes are available: {n} No preemption victims found for incoming pod..",
+TRIED = ("0/{n} nodes are available: {n} Preemption is not helpful for scheduling.",
+         "0/{n} nodes are available: {n} No preemption victims found for incoming pod..",
          "not eligible due to a terminating pod on the nominated node.")
 SUFFIXES = ("", *(before + "preemption: " + tried for before in (" ", " no new claims to deallocate, ", " still not schedulable, ") for tried in TRIED))
 COUNTS = st.lists(st.tuples(st.sampled_from(WORDINGS), st.integers(1, 5000)), max_size=8, unique_by=lambda one: one[0][1])
