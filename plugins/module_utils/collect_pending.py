@@ -14,7 +14,7 @@ import json
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import dicts
 
-MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS = 5000, 200, 5, 2000, 50
+MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS = 5000, 200, 5, 2000, 50, 50
 FIELDS = ("key", "operator", "value", "effect")
 
 
@@ -26,14 +26,26 @@ def refused(item):
     return None
 
 
+def target_of(item):
+    """The node that a DaemonSet's pod is meant for: its affinity names it in fields, each of its terms the same. None else."""
+    affinity = ((item.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
+    named = set()
+    for term in dicts((affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms")):
+        fields = [one.get("values") for one in dicts(term.get("matchFields")) if one.get("key") == "metadata.name" and one.get("operator") == "In"]
+        if len(fields) != 1 or not isinstance(fields[0], list) or len(fields[0]) != 1:
+            return None
+        named.add(str(fields[0][0])[:253])
+    return named.pop() if len(named) == 1 else None
+
+
 def entry_of(item, condition):
     """What tells whose pod it is, what it tolerates, and what keeps it waiting."""
     meta, spec = item.get("metadata") or {}, item.get("spec") or {}
     owner = [one for one in dicts(meta.get("ownerReferences")) if one.get("controller")]
-    listed = dicts(spec.get("tolerations"))
+    listed, target = dicts(spec.get("tolerations")), target_of(item)
     return {"namespace": meta.get("namespace"), "names": [meta.get("name")], "pods": 1, "since": condition.get("lastTransitionTime"),
             "owner": "%s/%s" % (owner[0].get("kind"), owner[0].get("name")) if owner else None, "scheduler": spec.get("schedulerName"),
-            "message": str(condition.get("message") or "")[:MAX_TEXT],
+            "message": str(condition.get("message") or "")[:MAX_TEXT], "targets": [[meta.get("name"), target]] if target else [],
             # None where there are too many to say
             "tolerations": None if len(listed) > MAX_TOLERATIONS else [
                 dict((name, str(one[name])[:320]) for name in FIELDS if one.get(name) is not None) for one in listed]}
@@ -72,5 +84,7 @@ def _add(found, entry):
     known["pods"] += 1
     if len(known["names"]) < MAX_NAMES:
         known["names"].append(entry["names"][0])
+    if len(known["targets"]) < MAX_TARGETS:
+        known["targets"] += entry["targets"]
     known["since"] = min(known["since"] or entry["since"] or "", entry["since"] or known["since"] or "") or None
     return True

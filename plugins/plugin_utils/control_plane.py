@@ -43,6 +43,7 @@ class FileUse:
     mtime: float
     version: tuple[int, int] | None
     usual: bool
+    tag: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Process:
     answer: str
     version: tuple[int, int] | None
     locks: dict[str, str]
+    release: str | None = None  # the version as a whole, as the process or the tag of its image tells it
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ def _uses(parsed: manifest.Manifest, path: str, mtime: float) -> list[FileUse]:
         uses.append(FileUse(path, f"{parsed.namespace}/{parsed.name}", component, tuple(words), flag,
                             places[flag.index].line if flag else None, mtime, container.version,
                             re.fullmatch(re.escape(component) + r"\.(yaml|yml|manifest|json)", path.rsplit("/", 1)[-1])
-                            is not None))
+                            is not None, container.tag))
     return uses
 
 
@@ -208,16 +210,17 @@ def _process(raw: Mapping[str, Any], answer: Mapping[str, Any], trusted: frozens
     argv = tuple(raw.get("argv") or ())
     config = _config(raw.get("config"))
     metrics, configz = answer.get("metrics") or {}, answer.get("configz") or {}
-    version = flags.parse_version(metrics.get("git_version"))
+    release = metrics.get("git_version")
+    version = flags.parse_version(release)
     if version is None and raw.get("static"):
-        version = next((use.version for use in files if use.component == raw["component"] and use.usual), None)
+        version, release = next(((use.version, use.tag) for use in files if use.component == raw["component"] and use.usual), (None, None))
     spoken = configz.get("leader_election")
     told = {key.lower(): value for key, value in spoken.items()} if isinstance(spoken, Mapping) else {}
     elect, source, text = _elect(argv, config, version, told, answer)
     locks = {key: str(value) for key, value in told.items() if key.startswith("resource")}
     return Process(raw["component"], int(raw["pid"]), argv, float(raw.get("started_at") or 0), raw.get("pod_uid"),
                    bool(raw.get("static")), raw.get("unit"), _ours(raw, trusted), config, elect, source, text, version,
-                   locks)
+                   locks, release if version else None)
 
 
 def _elect(argv: tuple[str, ...], config: ConfigFile | None, version: tuple[int, int] | None,

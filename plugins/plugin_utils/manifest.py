@@ -67,7 +67,13 @@ class Container:
 
     @property
     def version(self) -> tuple[int, int] | None:
-        return flags.parse_version(self.image.rsplit(":", 1)[-1]) if ":" in self.image else None
+        return flags.parse_version(self.tag)
+
+    @property
+    def tag(self) -> str | None:
+        """The image's tag, with what a vendor adds to the version."""
+        image = self.image.split("@", 1)[0].rsplit("/", 1)[-1]
+        return image.rsplit(":", 1)[-1] if ":" in image else None
 
 
 @dataclass(frozen=True)

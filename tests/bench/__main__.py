@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import argparse
 
-from tests.bench import audit, drain, judging, repair
+from tests.bench import audit, drain, judging, node_tree, repair
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", choices=("judging", "audit", "repair", "drain"), help="one benchmark instead of all")
+    parser.add_argument("--only", choices=("judging", "node_tree", "audit", "repair", "drain"), help="one benchmark instead of all")
     parser.add_argument("--k8s", default="v1.36.3", help="the lab cluster that is measured on")
     chosen = parser.parse_args()
     if chosen.only in (None, "judging"):
         judging.main()
+    if chosen.only in (None, "node_tree"):
+        node_tree.main()
     if chosen.only in (None, "audit"):
         audit.main(chosen.k8s)
     if chosen.only in (None, "repair"):

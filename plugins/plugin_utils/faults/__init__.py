@@ -18,6 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     pinning,
     run,
     scheduling,
+    scheduling_tree,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault
 
@@ -31,5 +32,5 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
     return dict(sorted(found.items()))
 
 
-CATALOGUE = _catalogue(control_plane.FAULTS, scheduling.FAULTS, managers.FAULTS, pinning.FAULTS, limits.FAULTS, nodes.FAULTS, kubelet.FAULTS,
-                       node_api.FAULTS, node_cgroups.FAULTS, node_swap.FAULTS, node_way.FAULTS, run.FAULTS)
+CATALOGUE = _catalogue(*(module.FAULTS for module in (
+    control_plane, kubelet, limits, managers, node_api, node_cgroups, node_swap, node_way, nodes, pinning, run, scheduling, scheduling_tree)))

@@ -106,7 +106,7 @@ def _assess_host(found: _Assessment, cluster: Cluster, host: Host, plane: Contro
 
 def _alone(cluster: Cluster, process: Process) -> bool:
     """A scheduler of its own schedulerName, or a manager of its own controllers, that nobody shares: it needs no election."""
-    usual = "default-scheduler" in _scheduler_names(process) if process.component == "kube-scheduler" else "*" in _controllers(process)
+    usual = "default-scheduler" in scheduler_names(process) if process.component == "kube-scheduler" else "*" in _controllers(process)
     others = (other for host in cluster.hosts if host.control_plane for other in host.control_plane.processes
               if other is not process and other.component == process.component and other.ours is not False)
     return not usual and not process.static and not any(same_duty(process, other) for other in others)
@@ -230,12 +230,13 @@ def _apart(component: str, electing: list[tuple[Host, Process]]) -> Iterator[Hit
 def same_duty(one: Process, other: Process) -> bool:
     """Schedulers that serve a common schedulerName; controller managers that run a common controller."""
     if one.component == "kube-scheduler":
-        return bool(_scheduler_names(one) & _scheduler_names(other))
+        return bool(scheduler_names(one) & scheduler_names(other))
     mine, theirs = _controllers(one), _controllers(other)
     return bool(mine & theirs) or ("*" in mine and "*" in theirs)
 
 
-def _scheduler_names(process: Process) -> frozenset[str]:
+def scheduler_names(process: Process) -> frozenset[str]:
+    """The schedulerNames that an instance serves."""
     flag = flags.string_flag(process.argv, "scheduler-name")
     named = process.config.scheduler_names if process.config else ()
     return frozenset(named or (flag or "default-scheduler",))

@@ -111,3 +111,28 @@ def test_leases_come_by_one_list_or_not_at_all():
     answers = Answers()
     collect_nodes.leased(answers, [{"name": str(number)} for number in range(collect_nodes.MAX_LEASED + 1)])
     assert not answers.asked
+
+
+def meant(name, *terms):
+    item = pod(name)
+    item["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
+    return item
+
+
+def field(*values, **more):
+    return {"matchFields": [dict({"key": "metadata.name", "operator": "In", "values": list(values)}, **more)]}
+
+
+@pytest.mark.parametrize(("terms", "node"), [
+    ([field("m3")], "m3"), ([field("m3"), dict(field("m3"), matchExpressions=[])], "m3"), ([], None), ([field("m3"), field("m2")], None),
+    ([field("m3"), {"matchExpressions": []}], None), ([field("m3", "m2")], None), ([field("m3", operator="NotIn")], None), ([{"matchFields": "x"}], None),
+    ([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": None}]}], None)])
+def test_the_node_that_a_pod_is_meant_for(terms, node):
+    assert collect_pending.target_of(meant("a", *terms)) == node
+    assert collect(meant("a", *terms))[0]["items"][0]["targets"] == ([["a", node]] if node else [])
+
+
+def test_pods_of_a_daemonset_are_one_entry_with_their_nodes():
+    data, dummy = collect(*[meant("p%d" % number, field("n%d" % number)) for number in range(collect_pending.MAX_TARGETS + 9)])
+    assert len(data["items"]) == 1 and len(data["items"][0]["targets"]) == collect_pending.MAX_TARGETS
+    assert data["items"][0]["targets"][1] == ["p1", "n1"]

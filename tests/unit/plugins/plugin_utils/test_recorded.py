@@ -55,6 +55,8 @@ def test_every_fault_was_judged_both_ways_on_real_evidence(code):
 # What no lab cluster was made to show, with the reason; hand-written evidence in test_judge.py covers it where it exists.
 WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM111": {"present": "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"},
+    "KM201": {"present": "recorded clusters have one zone; test_scheduling_tree.py has the incident", "unknown": "no lab runs a vendor's build"},
+    "KM202": {"present": "recorded clusters have one zone; test_scheduling_tree.py has the incident", "unknown": "no lab runs a vendor's build"},
     "KM329": {"present": "on two CPUs what is left beside the one that is pinned is less than a whole one: the kubelet says OutOfcpu"},
     "KM330": {"present": "the lab's kubelets run without a static memory manager"},
     "KM331": {"present": "the lab's nodes have one NUMA node"},

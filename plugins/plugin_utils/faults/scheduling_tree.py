@@ -1,0 +1,227 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: schedulers that lose nodes, KM201 and KM202: before it strikes, and when it has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_tree, scheduling_reasons, taints
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import Process
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, NodeView, and_others, views
+
+SCHEDULER = "kube-scheduler"
+BETA, STABLE = "failure-domain.beta.kubernetes.io/", "topology.kubernetes.io/"
+# A pod that has just been refused may have been looked at before a label or a node was there.
+SETTLED_SECONDS = 60
+CURES = "v1.18.8 and newer of 1.18, or v1.19.0 and newer"
+NO_SCHEDULER = "no kube-scheduler of its own was found on these hosts"
+
+
+@dataclass(frozen=True)
+class _Schedulers:
+    """The running ones, by what is known of their version: these have the defect, of these nobody can tell."""
+
+    running: tuple[tuple[Host, Process], ...]
+    faulty: tuple[tuple[Host, Process], ...]
+    doubtful: tuple[tuple[Host, Process], ...]
+
+    @property
+    def unknown(self) -> list[Missing]:
+        """What their versions lack: the answer of the process, or, of a vendor's build, what it is made of."""
+        told = {"ok": "absent"}  # it answered, without a version that tells
+        return [Missing(host.host, "component_http", told.get(status, status)) for host, _process in self.doubtful
+                for status in (host.statuses.get("component_http", "not_asked"),)]
+
+    @property
+    def note(self) -> str:
+        """Of builds that may have the cure or not."""
+        builds = sorted({one_line(process.release, 80) for _host, process in self.doubtful if process.release})
+        return f"whether {and_others(builds)} has the cure, only whoever built it knows" if builds else ""
+
+
+def _schedulers(cluster: Cluster) -> _Schedulers:
+    found = tuple((host, process) for host in cluster.hosts if host.status == "ok" and host.control_plane for process in host.control_plane.of(SCHEDULER))
+    known = [node_tree.defect(process.release) for _host, process in found]
+    return _Schedulers(found, tuple(one for one, bad in zip(found, known) if bad), tuple(one for one, bad in zip(found, known) if bad is None))
+
+
+def zone_key(labels: Mapping[str, Any]) -> str:
+    """The zone of a node as the scheduler of 1.18 makes it: the beta label where there is one, even empty, else the stable one. Empty without any."""
+    region, zone = (str(labels.get(BETA + name, labels.get(STABLE + name, ""))) for name in ("region", "zone"))
+    return f"{region}/{zone}" if region or zone else ""
+
+
+def _zones(cluster: Cluster) -> Counter[str] | None:
+    """How many nodes each zone has; None where the evidence lacks their labels."""
+    items = (cluster.answer("nodes") or {}).get("items")
+    if not items or not all(isinstance(item.get("labels"), Mapping) for item in items):
+        return None
+    return Counter(zone_key(item["labels"]) for item in items)
+
+
+def _no_zones(cluster: Cluster) -> list[Missing]:
+    return list(cluster.missing("nodes")) or [Missing(cluster.api_host or "cluster API", "nodes", "not_asked")]
+
+
+def _spelled(zones: Counter[str]) -> str:
+    return and_others([f"{one_line(zone, 80) or 'no zone'} ({count})" for zone, count in sorted(zones.items())])
+
+
+def _versions(found: tuple[tuple[Host, Process], ...]) -> str:
+    named = and_others(sorted({host.host for host, _process in found}))
+    return f"{SCHEDULER} {' and '.join(sorted({one_line(process.release, 80) for _host, process in found}))} on {named}"
+
+
+def _proofs(found: tuple[tuple[Host, Process], ...]) -> list[Proof]:
+    return [Proof("process", host.host, pid=process.pid, argv=process.argv, text=f"version {one_line(process.release, 80)}") for host, process in found[:SHOWN]]
+
+
+def has_defect(cluster: Cluster) -> Iterator[Outcome]:
+    """KM201: a running scheduler would lose nodes, because its version has the defect and there are several zones."""
+    if cluster.key is None:
+        yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
+        return
+    found, zones, silent = _schedulers(cluster), _zones(cluster), election.silent_members(cluster, "instances")
+    if not found.running and not silent:
+        yield Outcome(applies=False, component=SCHEDULER, note=NO_SCHEDULER)
+    elif zones is not None and len(zones) < 2:
+        yield Outcome(component=SCHEDULER, note="nodes of one zone: no scheduler loses any of them" if found.faulty or found.doubtful else "")
+    elif found.faulty and zones is not None:
+        yield Outcome((_risk(cluster, found, zones),), component=SCHEDULER)
+    else:
+        missing = [*silent, *found.unknown]
+        if zones is None and (found.faulty or found.doubtful):
+            missing += _no_zones(cluster)
+        yield Outcome((), tuple(missing), component=SCHEDULER, note=found.note)
+
+
+def _risk(cluster: Cluster, found: _Schedulers, zones: Counter[str]) -> Hit:
+    proofs = _proofs(found.faulty)
+    proofs.append(Proof("api", cluster.api_host, object="Nodes", text=f"{len(zones)} zones with their nodes: {_spelled(zones)}"))
+    return Hit(f"{_versions(found.faulty)} loses nodes when some join and the zones are uneven: {len(zones)} zones, {_spelled(zones)}", tuple(proofs),
+               f"upgrade the schedulers to {CURES}. Until then restart the one that leads after nodes joined or left (another one takes over meanwhile); "
+               "what it lost is back then, until the next of them come", component=SCHEDULER)
+
+
+def lost(cluster: Cluster) -> Iterator[Outcome]:
+    """KM202: a DaemonSet's pod waits for a node that is well and takes it, and that the scheduler's reasons do not count."""
+    if cluster.key is None:
+        yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
+        return
+    found, zones, silent = _schedulers(cluster), _zones(cluster), election.silent_members(cluster, "instances")
+    if not found.running and not silent:
+        yield Outcome(applies=False, component=SCHEDULER, note=NO_SCHEDULER)
+        return
+    if not silent and not found.faulty and not found.doubtful or zones is not None and len(zones) < 2:
+        yield Outcome(component=SCHEDULER)  # whatever waits, waits for something else
+        return
+    missing = [*cluster.missing("pending"), *(_no_zones(cluster) if zones is None else [])]
+    if not missing and (cluster.api.get("pending") or {}).get("truncated"):
+        missing.append(Missing(cluster.api_host or "cluster API", "pending", "timeout"))
+    all_faulty = len(found.faulty) == len(found.running)  # else the one that leads may be another
+    by_name, gone, doubt = {view.name: view for view in views(cluster)}, {}, False
+    for entry in (cluster.answer("pending") or {}).get("items") or ():
+        message = scheduling_reasons.parse(entry.get("message"))
+        if zones is None or not message.missing or entry.get("scheduler") not in _served(found):
+            continue
+        for pod, target in _targets(entry):
+            if all_faulty and not silent and _proven(cluster, entry, message, by_name.get(target), len(by_name)):
+                gone.setdefault(target, []).append((pod, entry))
+        doubt = True
+    hits = [_lost(cluster, found, zones, by_name[name], gone[name]) for name in sorted(gone)]
+    if doubt and not hits:  # who is lost cannot be told, or whether this scheduler loses anybody
+        missing += [*silent, *found.unknown] or [Missing(cluster.api_host or "cluster API", "pending", "error")]
+    yield Outcome(tuple(hits), tuple(missing), component=SCHEDULER, note=found.note if doubt else "")
+
+
+def _served(found: _Schedulers) -> frozenset[str]:
+    return frozenset().union({"default-scheduler"}, *(election.scheduler_names(process) for _host, process in found.running))
+
+
+def _targets(entry: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(pod, the node that it is meant for), as far as the collector kept them."""
+    kept = entry.get("targets")
+    return [(str(one[0]), str(one[1])) for one in kept if isinstance(one, (list, tuple)) and len(one) == 2] if isinstance(kept, (list, tuple)) else []
+
+
+def _proven(cluster: Cluster, entry: Mapping[str, Any], message: scheduling_reasons.Message, target: NodeView | None, count: int) -> bool:
+    """Whether no reason can be the target's, although it is well and takes the pod. Else a node may be lost, and nobody can tell that it is this one.
+
+    Of the others the message says that the pod does not want them. Where it says anything that may be said of the target, it may be that.
+    """
+    if target is None or target.ready != "True":
+        return False  # whoever is not there or not well may be among those that are counted, and another one lost
+    since, now = timestamp(entry.get("since")), timestamp(cluster.collected_at)
+    if message.nodes != count or since is None or now is None or (now - since).total_seconds() < SETTLED_SECONDS:
+        return False
+    tolerations = entry.get("tolerations")
+    off, doubtful = taints.keeps_away(list(target.taints), tolerations)
+    if tolerations is None or not target.told or off or doubtful:
+        return False
+    harmless = {"affinity", "node_name", "taint"} | (set() if target.cordoned else {"cordon"})
+    return bool(message.reasons) and all(reason.kind in harmless for reason in message.reasons)
+
+
+def _lost(cluster: Cluster, found: _Schedulers, zones: Counter[str], target: NodeView, pods: list[tuple[str, Mapping[str, Any]]]) -> Hit:
+    named = and_others([f"{one_line(entry.get('namespace'), 80)}/{one_line(pod, 253)}" for pod, entry in pods])
+    message = scheduling_reasons.parse(pods[0][1].get("message"))
+    proofs = [Proof("api", cluster.api_host, object=f"Pod {one_line(entry.get('namespace'), 80)}/{one_line(pod, 253)}",
+                    text=one_line(entry.get("message"), 300)) for pod, entry in pods[:SHOWN]]
+    proofs += [Proof("api", cluster.api_host, object=f"Node {target.name}", text="Ready, and the pod tolerates its taints; it is the one that the pod's "
+                     "matchFields name"),
+               Proof("api", cluster.api_host, object="Nodes", text=f"{len(zones)} zones with their nodes: {_spelled(zones)}"), *_proofs(found.faulty)]
+    return Hit(f"the scheduler has lost {target.name}: {named} {'stays' if len(pods) == 1 else 'stay'} Pending for it, and the reasons speak of "
+               f"{message.total} nodes of {message.nodes}", tuple(proofs),
+               f"restart the scheduler that leads, while another one is there to take over: {target.name} is back then, until nodes join unevenly "
+               f"again. Cured by {CURES}; nothing is to be done on {target.name} or to the pod", host=target.host.host if target.host else None,
+               node=target.name, component=SCHEDULER)
+
+
+_ABOUT = ("https://github.com/kubernetes/kubernetes/issues/91601", "https://github.com/kubernetes/kubernetes/pull/93355",
+          "https://github.com/kubernetes/kubernetes/pull/93387")
+
+FAULTS = (
+    Fault(
+        code="KM201",
+        title="The scheduler can lose nodes",
+        severity="warning",
+        applies="clusters whose hosts run kube-scheduler",
+        explanation="Schedulers 1.18.0 to 1.18.6 (and 1.19.0 up to rc.2) keep a list of nodes that is made anew when nodes come or go, zone by zone in "
+                    "turn. The cursors are not set back before, so that nodes that join while the zones are uneven push others out of the list: they get "
+                    "no pods until the next change, while the API shows them Ready. Up to 1.17 the next round finds them again. A vendor's build of these versions may "
+                    "have the cure: unknown. With one zone nothing is lost.",
+        remedy="Upgrade the schedulers; until then restart the one that leads after nodes joined.",
+        risk=0,
+        needs=("instances", "component_http", "manifests"),
+        cluster_needs=("nodes",),
+        cluster=has_defect,
+        references=_ABOUT,
+    ),
+    Fault(
+        code="KM202",
+        title="The scheduler has lost a node",
+        severity="critical",
+        applies="clusters whose hosts run kube-scheduler",
+        explanation="A DaemonSet's pod stays Pending for a node that is Ready and whose taints it tolerates. The scheduler's message counts fewer nodes than "
+                    "there are, nothing in it can be of that node, and each scheduler that runs has the defect of KM201. Where a reason may be the "
+                    "node's own, or a scheduler's version is not known, it is unknown. Other pods do not name a node: they go elsewhere, or wait for a "
+                    "reason that is true.",
+        remedy="Restart the scheduler that leads, then upgrade.",
+        risk=0,
+        needs=("instances", "component_http", "manifests"),
+        cluster_needs=("nodes", "pending"),
+        cluster=lost,
+        references=_ABOUT,
+        explained_by=frozenset([("KM201", None)]),
+    ),
+)
