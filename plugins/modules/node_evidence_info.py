@@ -132,11 +132,11 @@ role:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import (
-    command, component_http, credentials, descriptors, devices, etcd, installer, instances, journal, kubelet, kubelet_end, kubelet_log, limits, manifests,
-    mask, pinning, runner, space, swap, system, tls, unit, web)
+    boot, command, component_http, credentials, descriptors, devices, etcd, installer, instances, journal, kubelet, kubelet_end, kubelet_log, limits,
+    manifests, mask, pinning, runner, space, swap, system, tls, unit, web)
 
 # The runner imports collectors by name, which Ansible's packer does not see.
-SHIPPED = (command, component_http, credentials, descriptors, devices, etcd, installer, instances, journal, kubelet, kubelet_end, kubelet_log, limits,
+SHIPPED = (boot, command, component_http, credentials, descriptors, devices, etcd, installer, instances, journal, kubelet, kubelet_end, kubelet_log, limits,
            manifests, mask, pinning, space, swap, system, tls, unit, web)
 
 
