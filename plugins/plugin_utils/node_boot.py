@@ -21,6 +21,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence impo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import Limits, place
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.sysctl_files import Setting
 
+FILE = "/etc/modules-load.d/zz-kubemend.conf"
 IP_FORWARD, *BRIDGE = boot.RUNNING
 FORWARDING = "net.ipv4.conf.all.forwarding"  # the same setting by its other name
 NETFILTER, OVERLAY = boot.MODULES
@@ -33,7 +34,10 @@ Place = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Problem:
-    """A setting or module that is not there, or will not be. now: it is missing already; wanted: of a setting, what it should be; places: what says so."""
+    """A setting or module that is not there, or will not be. now: it is missing already; wanted: of a setting, what it should be; places: what says so.
+
+    loads: of a module, whether the machine has it to load.
+    """
 
     name: str
     why: str
@@ -41,6 +45,7 @@ class Problem:
     wanted: int | None = None
     places: tuple[Place, ...] = ()
     severe: bool = False
+    loads: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,15 +146,16 @@ def problems(node: NodeBoot) -> Iterator[Problem]:
 
 
 def mends(one: Problem) -> bool:
-    """Whether the plan has a step for it: for settings, not for modules."""
-    return one.wanted is not None
+    """Whether the plan has a step for it. A kernel without its modules has none to load."""
+    return one.wanted is not None or one.loads
 
 
 def cure(one: Problem) -> str:
     """What to do about it, in a sentence."""
     if one.wanted is None:
-        load = f"modprobe {one.name}, and " if one.now else ""
-        return f"{load}a line {one.name} in a file of /etc/modules-load.d, such as k8s.conf: nothing here does it"
+        by_hand = (f"modprobe {one.name}, and " if one.now else "") + f"a line {one.name} in a file of /etc/modules-load.d"
+        does = f"the plan does, in {FILE}" if one.loads else "install the modules of the kernel that runs, or reboot into the one that was installed, first"
+        return f"{by_hand}: {does}"
     by_hand = f" (by hand, until the next boot: sysctl -w {one.name}={one.wanted})" if one.now else ""
     return f"write {one.name} = {one.wanted} where nothing overrides it: the plan does, in {node_limits.FILE}, and tells the kernel{by_hand}"
 
@@ -202,10 +208,10 @@ def _modules(node: NodeBoot, asked: Sequence[Setting], known: bool) -> Iterator[
             wishes = " and ".join(one.place for one in named[name]) + " names it" if places else ", ".join(f"{path}:{line}" for path, line, dummy in keys) + \
                 " sets what only it brings"
             lacks = "" if node.seen.get("tree") is True else "; the modules of the kernel that runs are not installed: it was updated, or they lie in a package"
-            yield Problem(name, f"it is not loaded, and {wishes}{lacks}", True, None, (*places, *keys))
+            yield Problem(name, f"it is not loaded, and {wishes}{lacks}", True, None, (*places, *keys), loads=not lacks)
         elif keys and not places and node.module(name) == boot.LOADED and known and not (node.docker or node.foreign):
             yield Problem(name, f"it is loaded, and no file of modules-load.d names it: the next boot comes without it, {LOADS_AGAIN}, and "
-                          f"{keys[0][0]}:{keys[0][1]} then sets nothing", False, None, tuple(keys))
+                          f"{keys[0][0]}:{keys[0][1]} then sets nothing", False, None, tuple(keys), loads=True)
 
 
 def _line(found: Setting) -> Place:

@@ -109,9 +109,9 @@ FAULTS = (
                     "left out), or br_netfilter is loaded and no file of modules-load.d names it. A node that is a container has the modules of its machine: "
                     "of them, and of what made its settings, nothing is said. ufw's own sysctl.conf, firewalld and networkd may set ip_forward later than "
                     "sysctl.d does, and are not read.",
-        remedy="The plan writes the setting into one file of ours in /etc/sysctl.d, which is read after the others, and tells the kernel; nothing restarts. "
-               "Where another file is read later still and says less, nothing is written, and the plan names it. A module is left to the operator: a line in "
-               "/etc/modules-load.d and modprobe.",
+        remedy="The plan writes the setting into one file of ours in /etc/sysctl.d, which is read after the others, and tells the kernel; a module into one in "
+               "/etc/modules-load.d, and loads it. Nothing restarts. Where another file of sysctl.d is read later still and says less, nothing is written, and "
+               "the plan names it. A revert takes the lines away, and leaves what runs.",
         risk=1,
         needs=("system", "kubelet", "boot", "limits"),
         node=missing_setting,

@@ -171,11 +171,15 @@ def test_two_names_of_one_setting_that_differ_say_nothing_of_the_next_boot(node)
 def test_a_module_that_files_ask_for_is_missing(node):
     node.without_netfilter()
     verdict, (found,) = node.judged("KM520")
-    assert (verdict, found.severity, found.component, found.risk) == ("present", "warning", "br_netfilter", 0)
+    assert (verdict, found.severity, found.component, found.risk) == ("present", "warning", "br_netfilter", 1)
     assert found.summary == "br_netfilter is missing on w1: it is not loaded, and /etc/modules-load.d/k8s.conf:2 names it"
-    assert found.remedy.startswith("modprobe br_netfilter, and a line br_netfilter in a file of /etc/modules-load.d") and node.steps() == ()
+    assert found.remedy == ("modprobe br_netfilter, and a line br_netfilter in a file of /etc/modules-load.d: the plan does, in "
+                            "/etc/modules-load.d/zz-kubemend.conf")
     node.boot["tree"] = False
-    assert "the modules of the kernel that runs are not installed" in node.judged("KM520")[1][0].summary
+    (found,) = node.judged("KM520")[1]
+    assert "the modules of the kernel that runs are not installed" in found.summary and "install the modules of the kernel that runs" in found.remedy
+    assert found.risk == 0 and node.steps() == ()
+    node.boot["tree"] = True
     node.load()
     assert "sets what only it brings" in node.judged("KM520")[1][0].summary
     node.sysctl((KUBEADM[0], f"{FORWARD} = 1\n"))
@@ -188,7 +192,9 @@ def test_a_module_that_files_ask_for_is_missing(node):
 def test_a_module_that_is_loaded_and_that_nothing_names(node):
     node.load()
     verdict, (found,) = node.judged("KM520")
-    assert (found.component, found.severity, found.risk) == ("br_netfilter", "warning", 0)
+    assert (found.component, found.severity, found.risk) == ("br_netfilter", "warning", 1) and found.remedy.startswith("a line br_netfilter in a file of")
+    (step,) = node.steps()
+    assert "modprobe" not in step.diff and step.change["module"] == "br_netfilter"
     assert "no file of modules-load.d names it: the next boot comes without it" in found.summary
     assert "/etc/sysctl.d/k8s.conf:2 then sets nothing" in found.summary
     node.boot["cmdline"] = [["modules_load", "nvme,br-netfilter"]]
@@ -251,6 +257,16 @@ def test_what_stands_in_the_way(node, files, said):
     node.boot["running"][FORWARD] = "0"
     (step,) = node.steps()
     assert not step.allowed and step.blocked_by.startswith(said) and f"sysctl -w {FORWARD}=1 helps" in step.blocked_by
+
+
+def test_a_module_is_named_and_loaded(node):
+    node.without_netfilter()
+    (step,) = node.steps()
+    assert (step.remedy, step.risk, step.target, step.allowed, step.limit) == ("kernel_module", 1, "/etc/modules-load.d/zz-kubemend.conf", True, 60)
+    assert step.change == {"kind": "kernel_module", "path": "/etc/modules-load.d/zz-kubemend.conf", "module": "br_netfilter"}
+    assert step.diff.endswith("+br_netfilter\nthe kernel: modprobe br_netfilter\n") and step.note == "a revert takes the line away and leaves the module loaded"
+    node.world.api["collectors"]["nodes"] = {"status": "error", "data": None}
+    assert "nobody can tell whether the node was taken out on purpose" in node.steps()[0].blocked_by
 
 
 def test_a_node_that_was_taken_out_is_left_alone(node):
