@@ -131,10 +131,10 @@ def problems(node: NodeBoot) -> Iterator[Problem]:
     known = node.limits is not None and not node.unread()
     boots = sysctl_files.at_boot(node.limits.records, (*boot.RUNNING, FORWARDING)) if node.limits else {}
     hands = sysctl_files.by_hand(node.limits.records, (*boot.RUNNING, FORWARDING)) if node.limits else {}
-    found = boots.get(IP_FORWARD), boots.get(FORWARDING)
+    both = boots.get(IP_FORWARD), boots.get(FORWARDING)
     # Where both names are set and differ, the one that is written last counts: nothing is said of the next boot.
-    differ = None not in found and len({node_limits.taken(one.key, one.value) for one in found if one}) > 1
-    yield from _forwarding(node, found[0] or found[1], hands.get(IP_FORWARD) or hands.get(FORWARDING), known and not differ)
+    differ = None not in both and len({node_limits.taken(one.key, one.value) for one in both if one}) > 1
+    yield from _forwarding(node, both[0] or both[1], hands.get(IP_FORWARD) or hands.get(FORWARDING), known and not differ)
     asked = [found for key in BRIDGE for found in [boots.get(key)] if found and _asks(found)]
     for found in asked:
         if node.number(found.key) == 0:

@@ -59,6 +59,8 @@ def running(base="/proc/sys/"):
 def modules(proc="/proc", sys="/sys", tree=None):
     """{name: loaded, builtin or absent}; None where that cannot be told. A kernel that takes no modules has no /proc/modules."""
     listed = swap.whole(proc + "/modules")
+    if listed is None and os.path.exists(proc + "/filesystems") and not os.path.exists(proc + "/modules"):
+        listed = ""
     names = None if listed is None else set(line.partition(" ")[0] for line in listed.split("\n"))
     builtin = builtins(swap.whole((tree or "/lib/modules/" + os.uname()[2]) + "/modules.builtin") or "")
     shown = {"br_netfilter": os.path.isdir(proc + "/sys/net/bridge"), "overlay": overlay(swap.whole(proc + "/filesystems") or "")}

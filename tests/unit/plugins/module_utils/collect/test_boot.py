@@ -32,7 +32,7 @@ def made(root, **texts):
     ({"proc__modules": "", "proc__filesystems": FILESYSTEMS}, "absent", "builtin"),
     ({"proc__modules": "", "proc__sys__net__bridge__bridge-nf-call-iptables": "1"}, "builtin", "absent"),
     ({"proc__modules": "", "sys__module__br_netfilter__x": "", "tree__modules.builtin": BUILTIN}, "builtin", "builtin"),
-    ({"proc__filesystems": FILESYSTEMS}, None, "builtin"), ({}, None, None)])  # a kernel without modules; nothing at all
+    ({"proc__filesystems": FILESYSTEMS}, "absent", "builtin"), ({}, None, None)])  # a kernel without modules; nothing at all
 def test_modules(tmp_path, files, netfilter, overlay):
     root = made(tmp_path, **files)
     found = boot.modules(root + "/proc", root + "/sys", root + "/tree")
