@@ -6,12 +6,12 @@ import os
 
 from ..incident import Incident
 
-KEY = "net.ipv4.ip_forward"
+KEY, PLACE = "net.ipv4.ip_forward", "/proc/sys/net/ipv4/ip_forward"
 
 
 def value(cluster, target: str) -> str:
     """What the node's network has."""
-    return cluster.exec(target, ["cat", "/proc/sys/net/ipv4/ip_forward"]).stdout.decode().strip()
+    return cluster.exec(target, ["cat", PLACE]).stdout.decode().strip()
 
 
 class IpForwardOff(Incident):
@@ -23,13 +23,13 @@ class IpForwardOff(Incident):
     def break_(self, cluster, target):
         own, machine = cluster.exec(target, ["readlink", "/proc/1/ns/net"]).stdout.decode().strip(), os.readlink("/proc/1/ns/net")
         assert own != machine, f"{target} shares the machine's network: nothing is switched off in it"
-        cluster.exec(target, ["sysctl", "-q", "-w", f"{KEY}=0"])
+        cluster.exec(target, f"echo 0 > {PLACE}")
 
     def symptom(self, cluster, target):
         assert value(cluster, target) == "0"
 
     def undo(self, cluster, target):
-        cluster.exec(target, ["sysctl", "-q", "-w", f"{KEY}=1"])
+        cluster.exec(target, f"echo 1 > {PLACE}")
 
     def expect(self, cluster, target):
         return {("KM520", target, KEY)}
