@@ -20,6 +20,7 @@ from ansible.utils import color
 from ansible.utils.display import Display
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    boot_plan,
     evidence,
     judge,
     limits_plan,
@@ -72,7 +73,8 @@ COLOURS = {
     "clear": "green", "good": "green",
 }
 WIDEST = 120
-REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES, **node_plan.REMEDIES, **swap_plan.REMEDIES}
+REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES, **node_plan.REMEDIES, **swap_plan.REMEDIES,
+            **boot_plan.REMEDIES}
 
 
 class ActionModule(ActionBase):

@@ -35,7 +35,7 @@ def raised(scene: Scene) -> Step | None:
         blocked += f"; until then sysctl -w {key}={value} helps, up to the next boot"
     if exhausted and value <= running:
         blocked = f"{key} is {running} already, and it is used up: {_more(key)}"
-    return _step(scene, key, running, value, _fenced(scene) or blocked, note)
+    return step_of(scene, key, running, value, _fenced(scene) or blocked, note)
 
 
 def _is_wished(scene: Scene) -> bool:
@@ -56,7 +56,7 @@ def profiled(scene: Scene) -> Step | None:
         return login_limits.profile(scene, key, _fenced(scene))
     running = limits.kernel.get(key)
     if running is None:
-        return replace(_step(scene, key, 0, 0, f"what {key} of {scene.finding.host} is could not be read", ""), diff="", change=None)
+        return replace(step_of(scene, key, 0, 0, f"what {key} of {scene.finding.host} is could not be read", ""), diff="", change=None)
     return None if _has(limits, key, running, int(scene.consent.limits.get(key, node_limits.TARGETS[key]))) else raised(scene)
 
 
@@ -71,7 +71,8 @@ def _more(key: str) -> str:
     return f"find out who holds so many, or ask for more with -e {node_limits.VARIABLES[key]}=NUMBER"
 
 
-def _step(scene: Scene, key: str, running: int, value: int, blocked: str | None, note: str) -> Step:
+def step_of(scene: Scene, key: str, running: int, value: int, blocked: str | None, note: str) -> Step:
+    """The setting as a step: to this value in our file, and in the kernel where that has less."""
     finding = scene.finding
     where = finding.host or ""
     label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{kernel_setting.REMEDY.replace('_', '-')}-{key}")

@@ -98,11 +98,14 @@ COLLECTORS = (
               "and the files that set them", timeout=8),
     Collector("swap", "which swap is on and how much of it is used, and what may switch it on at a boot: fstab, systemd's units, the kernel's command line, "
               "zram-generator and services", timeout=8),
-    Collector("kubelet_log", "lines of the kubelet's and the runtime's journal about CPUs, memory, the freezer, cgroup drivers and open files", tier=DEEP, timeout=10,
-              needs=("kubelet",)),
+    Collector("boot", "modules and settings of the kernel that pods need, what names them for the next boot, how the folders of kubelet, runtime and etcd are "
+              "mounted, and SELinux's modes", timeout=5, needs=("kubelet",)),
+    Collector("kubelet_log", "lines of the kubelet's and the runtime's journal about CPUs, memory, the freezer, cgroup drivers and open files",
+              tier=DEEP, timeout=10, needs=("kubelet",)),
     Collector("kubelet_end", "the end of the journal of the kubelet's unit, where the kubelet does not run or systemd started it again of late", timeout=10,
               needs=("kubelet",)),
-    Collector("api_way", "whether the node reaches the API server of its kubelet's kubeconfig: name, connection and certificate", timeout=10, needs=("kubelet",)),
+    Collector("api_way", "whether the node reaches the API server of its kubelet's kubeconfig: name, connection and certificate", timeout=10,
+              needs=("kubelet",)),
     Collector("descriptors", "who holds inotify instances, watches and most of its descriptors, by /proc/*/fd", tier=DEEP, timeout=20),
     Collector("space", "what is free where the components' logs and this collection's journal lie", tier=DEEP, timeout=5),
     Collector("journal", "what earlier runs changed on this node, what they left unfinished, and who holds its lock",

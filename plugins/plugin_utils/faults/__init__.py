@@ -11,6 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     limits,
     managers,
     node_api,
+    node_boot,
     node_cgroups,
     node_swap,
     node_way,
@@ -33,4 +34,5 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
 
 
 CATALOGUE = _catalogue(*(module.FAULTS for module in (
-    control_plane, kubelet, limits, managers, node_api, node_cgroups, node_swap, node_way, nodes, pinning, run, scheduling, scheduling_tree)))
+    control_plane, kubelet, limits, managers, node_api, node_boot, node_cgroups, node_swap, node_way, nodes, pinning, run, scheduling,
+    scheduling_tree)))

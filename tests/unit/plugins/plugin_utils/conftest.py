@@ -56,6 +56,16 @@ def no_swap() -> dict[str, Any]:
             "memory": {"swap_total_kib": 0, "swap_free_kib": 0, "mem_available_kib": 4000000}}
 
 
+def booted() -> dict[str, Any]:
+    """A machine that a boot leaves as it is."""
+    folders = {"/var/lib/kubelet": "/var/lib/kubelet", "/var/lib/containerd": "/var/lib/containerd", "/var/lib/docker": None, "/var/lib/containers": None,
+               "/var/lib/etcd": None}
+    return {"running": {"net.ipv4.ip_forward": "1", "net.bridge.bridge-nf-call-iptables": "1", "net.bridge.bridge-nf-call-ip6tables": "1"},
+            "modules": {"br_netfilter": "loaded", "overlay": "loaded"}, "tree": True, "modules_files": [], "cmdline": [], "folders": folders,
+            "mounts": [{"point": "/", "source": "/dev/sda1", "type": "ext4", "options": "rw,relatime"}], "selinux": {"enforce": None, "config": None},
+            "container": False}
+
+
 class World:
     """A cluster whose evidence a test changes before it judges it."""
 
@@ -68,7 +78,8 @@ class World:
         unit = {"name": "kubelet.service", "load_state": "loaded", "active_state": "active", "unit_file_state": "enabled"}
         kubelet = {"process": {"pid": 1, "argv": ["kubelet"]}, "argv": ["kubelet"], "unit": unit, "ca": {"pem": CA}, "kubeconfig": {"text": "clusters: []"},
                    "healthz": {"status": 200, "body": "ok", "error": None}}
-        collectors = {"system": {"hostname": name, "addresses": [ip, "127.0.0.1"], "clock": CLOCK}, "kubelet": kubelet, "swap": no_swap()}
+        collectors = {"system": {"hostname": name, "addresses": [ip, "127.0.0.1"], "clock": CLOCK}, "kubelet": kubelet, "swap": no_swap(),
+                      "boot": booted()}
         return {"schema": "kubemend.evidence/1", "host": name, "node": name, "cluster_key": KEY, "status": "ok",
                 "reason": "", "groups": groups, "collected_at": "2027-01-15T08:00:00Z",
                 "collectors": {**{key: {"status": "ok", "data": value} for key, value in collectors.items()},

@@ -1,0 +1,114 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: a module of the kernel that files of this node ask for, named in a file of ours for the next boot, and loaded.
+
+The file first, as with kernel settings. A module is never taken out again, neither by a revert nor after a failure: something may use it by then.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, guard, proof, swap_off
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import boot, files
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
+
+REMEDY = "kernel_module"
+SECONDS = 30
+MAX_FILE = 65536
+HEADER = b"# Made by kubemend: modules that Kubernetes needs, and that were not loaded, or would not have been after the next boot.\n"
+
+
+def do(step, wanted, host, dummy_params=None, look=boot.modules):
+    """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step, its change {path, module}."""
+    path, name = wanted["change"]["path"], wanted["change"]["module"]
+    try:
+        if name not in boot.MODULES:
+            raise guard.Refused("%s is no module that is loaded by this" % files.one_line(name, 80))
+        former = look()[name]
+        record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": path, "module": name, "expect": {},
+                  "guard": wanted.get("guard"), "former": None}
+        if proof.claim(step, record) is not None:
+            return proof.FAILED, "it was begun before (a connection that was made twice)", {}
+    except (guard.Refused, ChangeError) as error:
+        return proof.NOT_DONE, str(error), {}
+    try:
+        present = persist(path, name, step)
+    except (ChangeError, OSError) as error:
+        state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
+        return _end(step, state, "%s of %s could not be written (%s): nothing was loaded; see what lies there" % (path, host, files.one_line(error)))
+    reason = load(name, host, look)
+    if reason is None:
+        return _end(step, proof.PROVEN, None, {"module": [name, former, look()[name]]})
+    return _back(step, record, present, reason)
+
+
+def persist(path, name, step):
+    """Write our file so that it names the module; what it held before, None where there was none."""
+    present = _present(path)
+    data = merged(present, name)
+    if present is None:
+        change.create_file(path, data, step, change.Attributes(0o644), make_folder=True)
+    elif data != present:
+        change.replace(path, durable.digest(present), data, step)
+    return present
+
+
+def _present(path):
+    try:
+        return files.read(path, MAX_FILE)
+    except OSError as error:
+        if files.reason(error) != "missing":
+            raise
+        return None
+
+
+def merged(present, name):
+    """The bytes of our file with this module: what else it holds stays."""
+    data = HEADER if present is None else present
+    if any(line.strip().replace(b"-", b"_") == name.encode() for line in data.split(b"\n")):
+        return data
+    return data + (b"" if not data or data.endswith(b"\n") else b"\n") + name.encode() + b"\n"
+
+
+def load(name, host, look):
+    """Load it where it is not: why it is not there then, or None."""
+    if look()[name] in (boot.LOADED, boot.BUILTIN):
+        return None
+    said = swap_off.run(["modprobe", name], SECONDS)
+    if look()[name] in (boot.LOADED, boot.BUILTIN):
+        return None
+    return "%s was not loaded on %s (%s)" % (name, host, said or "modprobe ended well, and the kernel does not show it")
+
+
+def _back(step, record, present, reason):
+    """Our file as it was: a module that cannot be loaded would only be in the way of the next boot."""
+    path = record["path"]
+    try:
+        now = _present(path)
+        again = step.also(what="roll back: %s" % path)
+        if present is None and now is not None:
+            change.move_out(path, durable.digest(now), again)
+        elif now is not None and now != present:
+            change.replace(path, durable.digest(now), present, again)
+    except (ChangeError, OSError) as error:
+        return _end(step, proof.FAILED, "%s; and %s was not put back: %s" % (reason, path, files.one_line(error)))
+    return _end(step, proof.ROLLED_BACK, "%s; %s is as it was" % (reason, path))
+
+
+def _end(step, state, reason, seen=None):
+    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
+    return state, reason, seen or {}
+
+
+def resumed(record, dummy_step=None, look=boot.modules):
+    """What was interrupted, ended: (how its proof ends, why). Where our file names the module, it is loaded too."""
+    try:
+        present = _present(record["path"])
+    except OSError:
+        present = None
+    if present is None or merged(present, record["module"]) != present:
+        return proof.NOT_DONE, "nothing of it was written"
+    reason = load(record["module"], record["host"], look)
+    return (proof.FAILED, reason) if reason else (proof.PROVEN, "%s is loaded, as %s says" % (record["module"], record["path"]))

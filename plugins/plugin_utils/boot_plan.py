@@ -1,0 +1,55 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what a reboot undid, as a step: a kernel setting or a module, in a file of ours and in the running kernel."""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_module
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, limits_plan, node_boot, node_limits, sysctl_files
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_boot import NodeBoot, Problem
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
+
+
+def mended(scene: Scene) -> Step | None:
+    """KM520: the setting or the module that the finding names."""
+    node = node_boot.read(scene.document)
+    one = next((one for one in node_boot.problems(node) if one.name == scene.finding.component), None)
+    if one is None or not node_boot.mends(one) or node.limits is None:
+        return None
+    running = node.number(one.name)
+    if one.wanted is None:
+        return _module(scene, one)
+    if running is None:
+        return None
+    blocked, note = node_limits.later(node.limits, one.name, one.wanted)
+    blocked = blocked or _other_name(node, one)
+    if blocked and running < one.wanted:
+        blocked += f"; until then sysctl -w {one.name}={one.wanted} helps, up to the next boot"
+    return limits_plan.step_of(scene, one.name, running, max(running, one.wanted), fencing.why(scene) or blocked, note)
+
+
+def _module(scene: Scene, one: Problem) -> Step:
+    """A module named in our file, and loaded where it is not."""
+    finding, path = scene.finding, node_boot.FILE
+    where = finding.host or ""
+    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{kernel_module.REMEDY.replace('_', '-')}-{one.name}")
+    diff = f"--- {path}\n+++ {path}\n+{one.name}\n" + ("the kernel: modprobe " + one.name + "\n" if one.now else "")
+    return Step(label, where, finding.code, kernel_module.REMEDY, limits_plan.RISK, path, one.name, finding.node,
+                blocked_by=left_out(scene, where) or fencing.why(scene), diff=diff, limit=60, note="a revert takes the line away and leaves the module loaded",
+                change={"kind": kernel_module.REMEDY, "path": path, "module": one.name}, expect={"component": None})
+
+
+def _other_name(node: NodeBoot, one: Problem) -> str | None:
+    """A line that sets the same under another name, which may be written later than ours."""
+    if one.name != node_boot.IP_FORWARD or node.limits is None:
+        return None
+    found = sysctl_files.at_boot(node.limits.records, (node_boot.FORWARDING,)).get(node_boot.FORWARDING)
+    if found is None or node_limits.taken(found.key, found.value) != 0:
+        return None
+    return f"{node_limits.place(found)} says {found.key} = 0, which is the same setting: take that line away"
+
+
+REMEDIES = {"KM520": mended}
