@@ -14,7 +14,7 @@ __metaclass__ = type
 import os
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import durable, journal
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
 SCHEMA = "kubemend.proof/1"
@@ -29,9 +29,7 @@ def name_of(step):
 
 def ticks(pid):
     """When a process started, in the kernel's own count since the boot; None when it is gone."""
-    stat = files.text("/proc/%d/stat" % pid) or ""
-    fields = stat.rpartition(")")[2].split()
-    return int(fields[19]) if len(fields) > 19 else None
+    return procfs.ticks(pid)
 
 
 def _boot():
