@@ -101,6 +101,11 @@ def _records(root):
     return found
 
 
+def of_run(run_id, root=ROOT):
+    """The records of one run, in the order of its steps."""
+    return [record for found, records in _records(root) if found == run_id for record in records]
+
+
 def failures(root=ROOT):
     """{component: the record of its newest step}, of those whose newest step failed."""
     newest = dict((record["component"], record) for dummy, records in _records(root) for record in records if record.get("component"))

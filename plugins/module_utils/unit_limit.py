@@ -140,21 +140,19 @@ def merged(present, line):
 
 def run(those, proc=PROC):
     """Tell the processes: ([{pid, ticks, former, now}], what could not be). Each is compared once more, and looked at afterwards."""
-    import resource  # a step alone needs it
-
     seen, refused = [], []
     for one in those:
         pid, asked = one["pid"], (one["soft"], one["hard"])
         if one["soft"] is None:
             refused.append("process %d keeps its limit until its unit is started again: raising it needs CAP_SYS_RESOURCE" % pid)
             continue
-        former = _nofile(pid, proc)
+        former = nofile(pid, proc)
         if former is None or procfs.ticks(pid, proc) != one["ticks"]:
             refused.append("process %d has ended" % pid)
             continue
         wanted = [_more(former[0], asked[0]), _more(former[1], asked[1])]
-        why = _prlimit(resource, pid, wanted)
-        now = _nofile(pid, proc)
+        why = told(pid, wanted)
+        now = nofile(pid, proc)
         if why is None and now is not None and now != wanted:
             why = "it has %s" % now
         if why is None:
@@ -169,13 +167,15 @@ def _more(former, asked):
     return -1 if -1 in (former, asked) else max(former, asked)
 
 
-def _nofile(pid, proc=PROC):
+def nofile(pid, proc=PROC):
     """[soft, hard] of a process as the kernel says it; None when it is gone."""
     return procfs.rlimit(files.text("%s/%d/limits" % (proc, pid), 8192, ""), "Max open files")
 
 
-def _prlimit(resource, pid, pair):
-    """Why the kernel does not take it, or None. Python lacks the call where the C library does."""
+def told(pid, pair):
+    """Why the kernel does not give a process these limits, or None. Python lacks the call where the C library does."""
+    import resource  # a step alone needs it
+
     try:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, tuple(resource.RLIM_INFINITY if one < 0 else one for one in pair))
     except (AttributeError, OSError, ValueError, OverflowError) as error:

@@ -212,10 +212,26 @@ def test_under_the_lock_of_its_run_once_and_never_in_check_mode(node):
     assert node.do()["state"] == "done" and not node.path.exists()  # the answer of the first
 
 
-def test_a_revert_takes_the_file_and_leaves_the_running_limit(node):
+def back(node, by, *allow):
+    done = revert_run.reverted({"run_id": by, "reverts": RUN, "root": node.root, "lock": None, "allow": list(allow)})
+    assert done["error"] is None
+    return [(one["result"], one["reason"]) for one in done["paths"]]
+
+
+def test_a_revert_takes_the_file_and_leaves_the_running_limit_until_it_may_lower_it(node):
     node.do()
-    done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None})
-    assert done["error"] is None and done["paths"][0]["result"] == "restored" and not node.path.exists() and node.has() == [50, 60]
+    file, running = back(node, NEXT)
+    assert file == ("restored", None) and not node.path.exists() and node.has() == [50, 60]
+    assert running == ("kept", "it stays [50, 60]; it goes back to [20, 60] with -e kubemend_allow=revert_runtime")
+    assert back(node, "20261121T110000Z-aaaaaa", "revert_runtime")[1:] == [("restored", None)] and node.has() == [20, 60]
+    assert len(back(node, "20261121T120000Z-aaaaaa", "revert_runtime")) == 1
+
+
+def test_a_process_that_ended_has_nothing_to_lower(node):
+    node.do()
+    os.kill(node.pid, 9)
+    os.waitpid(node.pid, 0)
+    assert len(back(node, NEXT, "revert_runtime")) == 1
 
 
 @given(strategies.lists(strategies.one_of(strategies.binary(max_size=20), strategies.sampled_from(
