@@ -203,6 +203,17 @@ def test_of_a_unit_and_its_drop_ins_in_the_order_in_which_they_are_read(tmp_path
     assert len(found["sets"][2]["text"]) == limits.LONGEST and found["limit_nofile"] is None
 
 
+@pytest.mark.parametrize(("text", "ours"), [
+    (None, None), ("[Service]\nLimitNOFILE=5\nLimitNPROC=3\nLimitNOFILE= 655360:infinity \n", "655360:infinity"), ("LimitNOFILE=5\n", None)])
+def test_what_a_dropin_of_ours_says_that_systemd_has_not_read(monkeypatch, tmp_path, text, ours):
+    monkeypatch.setattr(limits, "DROPINS", str(tmp_path))
+    if text is not None:
+        (tmp_path / "a.service.d").mkdir()
+        (tmp_path / "a.service.d" / limits.OURS).write_text(text)
+    found = limits.of_unit({"Id": ["a.service"], "LoadState": ["loaded"]})
+    assert (found["ours"], found["sets"]) == (ours, [])
+
+
 def test_lines_of_pam(tmp_path):
     (tmp_path / "sshd").write_text("# session required pam_limits.so\n@include common-session\nsession    required   pam_limits.so # as it was\n"
                                    "session optional x.so # pam_limits.so\n")
