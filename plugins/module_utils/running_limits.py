@@ -35,7 +35,8 @@ def rows(run_id, root, allow, refused=(), act=False, kernel=kernel_setting.KERNE
         one = {"path": value.name, "state": KEPT, "result": KEPT, "changed": False, "component": None, "steps": [], "reason": None}
         if now != value.left:
             one["reason"] = "it is %s, neither what the run left (%s) nor what was before (%s): somebody changed it since" % (now, value.left, value.former)
-            one.update(state=CONFLICT, result=REFUSED) if ALLOW in allow else None
+            if ALLOW in allow:
+                one.update(state=CONFLICT, result=REFUSED)
         elif value.path in refused:
             one["reason"] = "it stays %s, because %s stays" % (now, value.path)
         elif ALLOW not in allow:

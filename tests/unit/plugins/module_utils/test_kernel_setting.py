@@ -139,7 +139,7 @@ def test_a_revert_takes_the_file_and_leaves_the_running_value(node):
     node.do()
     results, why = back(node)
     assert results == ["restored", "kept"] and not node.path.exists() and node.value() == 8192
-    assert why == "it stays 8192; it goes back to 128 with -e kubemend_allow=revert_runtime"
+    assert why == "it stays 8192; it goes back to 128 with -e kubemend_allow=revert_runtime" and journal.open_entries(node.root) == []
 
 
 def test_a_revert_that_may_lowers_the_running_value_too_also_afterwards(node):

@@ -143,7 +143,8 @@ def test_a_later_process_of_its_number_is_not_told(node):
 @pytest.mark.parametrize(("line", "init", "kernel", "said"), [
     ("2000000", {}, {}, "LimitNOFILE=2000000 is above 1048576 (fs.nr_open)"),
     ("5000:infinity", {"cap_sys_resource": False}, {}, "is above 1000 (the hard limit of PID 1"),
-    ("50", {"cap_sys_resource": None}, {}, "nobody can tell"), ("50", {}, {"fs.nr_open": ""}, "nobody can tell"), ("5\nExecStart=/x", {}, {}, "nobody can tell"),
+    ("50", {"cap_sys_resource": None}, {}, "nobody can tell"), ("50", {}, {"fs.nr_open": ""}, "nobody can tell"),
+    ("5\nExecStart=/x", {}, {}, "nobody can tell"),
 ])
 def test_refused_at_the_last_moment(node, line, init, kernel, said):
     node.init.update(init)
@@ -175,7 +176,8 @@ def test_a_systemd_that_does_not_answer(node, monkeypatch):
     assert "does not say what app.service is" in node.do()["reason"] and not node.folder.exists()
 
 
-@pytest.mark.parametrize(("unit", "path"), [("b.service", None), ("a b.service", None), (None, None), (APP, "/etc/passwd"), (APP, "/x/b.service.d/" + limits.OURS)])
+@pytest.mark.parametrize(("unit", "path"), [
+    ("b.service", None), ("a b.service", None), (None, None), (APP, "/etc/passwd"), (APP, "/x/b.service.d/" + limits.OURS)])
 def test_nothing_else_is_written(node, unit, path):
     step = node.step()
     step["change"].update(unit=unit, path=path or str(node.path))

@@ -142,7 +142,8 @@ def test_a_runtime_by_the_evidence_of_every_tier(node):
 
 
 def test_several_services_and_what_stands_in_the_way_of_one(node):
-    node.walk.update(nofile=[full(), full(51, unit="b.service"), full(52), full(53, unit=None)], units=[unit(APP, ours=None), unit("b.service", limit_nofile=None)])
+    node.walk.update(nofile=[full(), full(51, unit="b.service"), full(52), full(53, unit=None)],
+                     units=[unit(APP, ours=None), unit("b.service", limit_nofile=None)])
     step, = node.steps()
     assert [one["pid"] for one in step.change["processes"]] == [50, 52] and step.allowed and step.expect["later"] is True  # 53 is still at its limit then
     assert "nothing is done for b.service: what systemd gives b.service could not be read" in step.note
