@@ -73,6 +73,7 @@ COLOURS = {
     "clear": "green", "good": "green",
 }
 WIDEST = 120
+WALKED = ("KM404",)  # also of processes that only the deep tier looks at
 REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES, **node_plan.REMEDIES, **swap_plan.REMEDIES,
             **boot_plan.REMEDIES}
 
@@ -164,7 +165,7 @@ def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model
                and not step.allowed]
     if not waiting or not all(plan.only_risk(step) for step in waiting):
         return finding
-    deep = " -e kubemend_deep=true" if judge.CATALOGUE[finding.code].tier == "deep" else ""
+    deep = " -e kubemend_deep=true" if judge.CATALOGUE[finding.code].tier == "deep" or finding.code in WALKED else ""
     return replace(finding, command="ansible-playbook -i INVENTORY kubemend.remediation.remediate "
                                     f"-e kubemend_faults={finding.code}{deep} -e kubemend_max_risk={max(step.risk for step in waiting)}")
 

@@ -14,7 +14,7 @@ __metaclass__ = type
 import os
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import durable, journal
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
 SCHEMA = "kubemend.proof/1"
@@ -29,9 +29,7 @@ def name_of(step):
 
 def ticks(pid):
     """When a process started, in the kernel's own count since the boot; None when it is gone."""
-    stat = files.text("/proc/%d/stat" % pid) or ""
-    fields = stat.rpartition(")")[2].split()
-    return int(fields[19]) if len(fields) > 19 else None
+    return procfs.ticks(pid)
 
 
 def _boot():
@@ -101,6 +99,11 @@ def _records(root):
             names = [] if fd is None else sorted(name for name in os.listdir(fd) if name.startswith(PREFIX) and name.endswith(SUFFIX))
             found.append((run_id, [_loaded(name, fd, run_id) for name in names]))
     return found
+
+
+def of_run(run_id, root=ROOT):
+    """The records of one run, in the order of its steps."""
+    return [record for found, records in _records(root) if found == run_id for record in records]
 
 
 def failures(root=ROOT):

@@ -15,7 +15,7 @@ __metaclass__ = type
 import os
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, lock, outlive, proof, prove, revert
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, lock, outlive, proof, prove, revert, running_limits
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
@@ -28,9 +28,23 @@ def run(params):
     """state listed: {runs, truncated, busy}; state reverted: {paths, components, changed, error}, by a process that outlives this one."""
     if params["state"] == "listed":
         found = listed(params.get("root") or ROOT)
-        return dict(found, guards=guards(params, found["runs"])) if params.get("reverts") else found
+        return _asked(params, found) if params.get("reverts") else found
     return outlive.run(reverted, params) or _answer(
         error="the program ended on the node without an answer (killed, or out of memory); list again to see what became of it", changed=True)
+
+
+def _asked(params, found):
+    """The list, with what the guards say of the run in question, and what it raised that is no file."""
+    found = dict(found, guards=guards(params, found["runs"]))
+    for one in found["runs"]:
+        if one["run_id"] == _meant(params, found["runs"]):
+            one["paths"] += running_limits.rows(one["run_id"], params.get("root") or ROOT, params.get("allow") or [])
+    return found
+
+
+def _meant(params, runs):
+    able = (one["run_id"] for one in runs if not one["reverts"] and any(path["state"] == revert.RESTORE for path in one["paths"]))
+    return next(able, "") if params["reverts"] == "last" else params["reverts"]
 
 
 def budget(count):
@@ -122,9 +136,8 @@ def _answer(paths=(), components=(), error=None, changed=False):
 
 def guards(params, runs):
     """Of the run `reverts`: [{component, refused}] of what would be started again now, and why it may not be. Changes nothing."""
-    able = (one["run_id"] for one in runs if not one["reverts"] and any(path["state"] == revert.RESTORE for path in one["paths"]))
     try:
-        return _Revert(dict(params, reverts=next(able, "") if params["reverts"] == "last" else params["reverts"])).guards()
+        return _Revert(dict(params, reverts=_meant(params, runs))).guards()
     except (OSError, ChangeError):
         return []  # what cannot be read is told by the list
 
@@ -156,6 +169,8 @@ class _Revert:
             lock.renew(self.params["run_id"], max(self.params["lock"].get("seconds") or 0, budget(len(groups))), self.root)
         for group in groups:
             self._group(group, step)
+        refused = [one["path"] for one in self.paths if one["result"] == REFUSED]
+        self.paths += running_limits.rows(self.run_id, self.root, self.params.get("allow") or [], refused, act=True)
 
     def guards(self):
         """The guards of every component that would start again, without anything behind them."""

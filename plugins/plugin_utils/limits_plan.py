@@ -9,11 +9,11 @@ Where a host is to have the whole profile (the role open_files), a wish for each
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, login_limits, node_limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, login_limits, node_limits, unit_limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
@@ -87,8 +87,13 @@ def unlocked(scene: Scene) -> Step | None:
     return login_limits.lowered(scene, _fenced(scene))
 
 
+def at_limit(scene: Scene) -> Sequence[Step]:
+    """KM404: a drop-in of ours for each service, a line of ours for logins."""
+    return unit_limits.steps(scene, _fenced(scene))
+
+
 PROFILE = "profile"
-REMEDIES = {**dict.fromkeys(("KM401", "KM402", "KM403", "KM405", "KM407"), raised), "KM406": unlocked, PROFILE: profiled}
+REMEDIES = {**dict.fromkeys(("KM401", "KM402", "KM403", "KM405", "KM407"), raised), "KM404": at_limit, "KM406": unlocked, PROFILE: profiled}
 
 
 def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> Iterator[Finding]:

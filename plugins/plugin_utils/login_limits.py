@@ -10,7 +10,7 @@ others is enough, and nobody else's is touched. Soft limits stay: a program, or 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import file_limit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import limits_conf, node_limits
@@ -26,14 +26,14 @@ EVERYBODY = ("*", "root")  # of Debian's pam_limits, * does not mean root
 NEXT = "a login has it from the next one on, and the sessions that are open keep theirs; soft limits stay (ulimit -S raises them)"
 
 
-def profile(scene: Scene, item: str, fenced: str | None) -> Step | None:
-    """The hard limit of this item for everybody's logins, or None where they have it. fenced: why this host is left alone."""
+def profile(scene: Scene, item: str, fenced: str | None, domains: Sequence[str] = EVERYBODY) -> Step | None:
+    """The hard limit of this item for the logins of these, or None where they have it. fenced: why this host is left alone."""
     limits = node_limits.read(scene.document)
     target, note = corrected(limits, item, int(scene.consent.limits.get(item, TARGETS[item])))
     unread = limits.unread_limits()
     if unread:
         return step(scene, item, {}, f"{unread[0]} could not be read: what logins have now is not known")
-    values = {f"{domain} hard {item}": value for domain in EVERYBODY for value in [needed(limits, domain, item, target)] if value is not None}
+    values = {f"{domain} hard {item}": value for domain in domains for value in [needed(limits, domain, item, target)] if value is not None}
     return step(scene, item, values, fenced or above(limits, item, values) or later(limits, values), note) if values else None
 
 

@@ -50,6 +50,8 @@ class Holder:
     hard: int = 0
     unit: str = ""
     container: str = ""
+    session: str = ""
+    ticks: int | None = None
 
     def __str__(self) -> str:
         return f"{self.comm} ({self.where})" if self.where else self.comm
@@ -187,7 +189,16 @@ class Limits:
             found = _holder(one)
             if found and limits and count is not None and found.pid not in seen:
                 seen.add(found.pid)
-                yield replace(found, role=one_line(one.get("role") or "", 40), open=count, soft=limits[0], hard=limits[1])
+                yield replace(found, role=one_line(one.get("role") or "", 40), open=count, soft=limits[0], hard=limits[1], ticks=number(one.get("ticks")),
+                              session=one_line(one.get("session") or "", 80))
+
+    def full(self) -> list[Holder]:
+        """Those that have as many files open as they may."""
+        return [one for one in self.processes() if 0 < one.soft and one.open >= FULL * one.soft]
+
+    def units(self) -> dict[str, Mapping[str, Any]]:
+        """What systemd says of units, by their names: of kubelet, runtimes and sshd, and of whom the walk found near its limit."""
+        return {str(one.get("name")): one for one in (*items(self.walk.get("units")), *items(self.seen.get("units")))}
 
     def shortages(self) -> Iterator[Shortage]:
         """What is reached, proven by trying or by counting; root's first."""

@@ -81,8 +81,9 @@ def outcome(plan: Iterable[Step], steps: Iterable[Mapping[str, Any]], after: mod
         if ended["state"] != "done":
             kind = "refused" if ended["state"] == "refused" else "failed"
             return 2, kind, f"step {step.id} on {step.host} is {ended['state']}: {ended['reason']}"
-        # What a probe proves is new, its code's other evidence is an hour of events; and a clean-up leaves what must stay.
-        if step.remedy not in (PROBE, CLEAN_UP):
+        # What a probe proves is new, its code's other evidence is an hour of events; and a clean-up leaves what must stay. What counts from the next
+        # start or login on cannot be seen now.
+        if step.remedy not in (PROBE, CLEAN_UP) and not (step.expect or {}).get("later"):
             done.add(step.code)
     left = [item for item in after.verdicts if item.code in done and item.verdict in ("present", "unknown")]
     if left:

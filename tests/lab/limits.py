@@ -18,7 +18,7 @@ import ctypes, os, resource, sys, time
 kind, count = sys.argv[1], int(sys.argv[2])
 libc = ctypes.CDLL(None, use_errno=True)
 if kind == "files":
-    resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 held = []
 for number in range(count if kind == "inotify" else count - 5):
     held.append(libc.inotify_init1(0) if kind == "inotify" else os.open("/dev/null", os.O_RDONLY))

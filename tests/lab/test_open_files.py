@@ -72,3 +72,43 @@ def test_one_process_that_holds_most_is_named_and_raising_buys_time(cluster, pla
         assert (leak["host"], "python3 (holder.service)" in leak["summary"]) == ("w1", True) and "only buys time" in leak["remedy"], leak
         pid = int(cluster.exec("w1", ["systemctl", "show", "-p", "MainPID", "--value", "holder"]).stdout)
         assert pid in [proof["pid"] for proof in leak["evidence"]]
+
+
+def nofile(cluster, pid: int) -> list[str]:
+    """What the kernel lets a process of w1 have open: soft, hard."""
+    line = cluster.exec("w1", f"grep '^Max open files' /proc/{pid}/limits").stdout.decode()
+    return line.split()[3:5]
+
+
+def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluster, play, tmp_path):
+    dropin = "/etc/systemd/system/holder.service.d/99-zz-kubemend.conf"
+    written = f"cat {dropin} 2>/dev/null; true"
+    more = (*CONSENT, "-e", "kubemend_nofile=18000", "-e", "kubemend_faults=KM404", "-e", "kubemend_deep=true")  # the lab's nodes may have 20000
+    with broken(cluster, "process-at-nofile", target="w1"):
+        try:
+            pid = int(cluster.exec("w1", ["systemctl", "show", "-p", "MainPID", "--value", "holder"]).stdout)
+            assert nofile(cluster, pid) == ["100", "15000"]
+            done, report = play("--check", "--diff", *more)
+            (step,) = report["plan"]
+            assert (done.returncode, step["remedy"], step["target"], step["blocked_by"]) == (0, "unit_limit", dropin, None), done.stdout[-3000:]
+            assert "+LimitNOFILE=18000" in done.stdout and f"process {pid} (python3): 100 (hard 15000) -> 15000 (hard 15000)" in done.stdout
+            assert nofile(cluster, pid) == ["100", "15000"] and cluster.exec("w1", written).stdout == b""
+            done, report = play("-e", "kubemend_nofile=30000", *more[:2], *more[4:])
+            assert "is above 20000 (the hard limit of PID 1" in report["plan"][0]["blocked_by"] and done.returncode == 2, done.stdout[-3000:]
+            done, report = play(*more)
+            assert (done.returncode, [one["state"] for one in report["steps"]], found(report)) == (0, ["done"], set()), done.stdout[-4000:]
+            # Without CAP_SYS_RESOURCE, which these nodes lack, no more than its hard limit; the unit gives the rest.
+            assert nofile(cluster, pid) == ["15000", "15000"]
+            assert cluster.exec("w1", written).stdout.decode().splitlines()[1:] == ["[Service]", "LimitNOFILE=18000"]
+            again, second = play(*more)
+            assert (again.returncode, second["plan"], second["steps"]) == (0, [], []), again.stdout[-3000:]
+            cluster.exec("w1", "systemctl daemon-reload")
+            assert cluster.exec("w1", "systemctl show -p LimitNOFILE --value holder").stdout.strip() == b"18000"
+            revert = ("-e", f"kubemend_run_id={report['run_id']}")
+            done = playbook.run("revert", cluster.inventory, *revert, report=str(tmp_path / "revert"))
+            assert done.returncode == 0 and cluster.exec("w1", written).stdout == b"", done.stdout[-3000:]
+            assert nofile(cluster, pid) == ["15000", "15000"] and "revert_runtime" in done.stdout
+            done = playbook.run("revert", cluster.inventory, *revert, "-e", "kubemend_allow=revert_runtime", report=str(tmp_path / "again"))
+            assert done.returncode == 0 and nofile(cluster, pid) == ["100", "15000"], done.stdout[-3000:]
+        finally:
+            cluster.exec("w1", f"rm -rf {dropin.rpartition('/')[0]}; systemctl daemon-reload")

@@ -13,7 +13,7 @@ __metaclass__ = type
 import os
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, limits, procfs, unit
 
 INOTIFY = ("anon_inode:inotify", "anon_inode:[inotify]")
 WATCH = b"inotify wd:"
@@ -30,7 +30,8 @@ class _Gone(Exception):
 def collect(context):
     """Who holds what, as far as the time reaches. A descriptor that a child inherited counts for each: an upper bound."""
     context.source = "/proc/*/fd"
-    return walk(time.time() + context.seconds(SECONDS))
+    found = walk(time.time() + context.seconds(SECONDS))
+    return dict(found, units=units(found["nofile"], context.seconds(5)))
 
 
 def walk(end, proc="/proc"):
@@ -55,7 +56,8 @@ def walk(end, proc="/proc"):
             if _link(where + "/ns/user") == ours:
                 _add(users, seen)
         if _is_full(seen):
-            full.append(dict(holder(pid, seen["uid"], where), open=seen["open"], soft=seen["nofile"][0], hard=seen["nofile"][1]))
+            full.append(dict(holder(pid, seen["uid"], where), open=seen["open"], soft=seen["nofile"][0], hard=seen["nofile"][1],
+                             session=procfs.session(files.text(where + "/cgroup", 65536, "")), ticks=procfs.ticks(pid, proc)))
     return dict(found, uids=sorted(users.values(), key=lambda one: (-one["instances"], -one["watches"], one["uid"]))[:MAX_UIDS], inotify=most(holders),
                 nofile=sorted(full, key=lambda one: -one["open"] / float(one["soft"]))[:MAX_HOLDERS])
 
@@ -126,6 +128,18 @@ def holder(pid, uid, where):
     group = procfs.cgroup(files.text(where + "/cgroup", 65536, ""))
     return {"pid": pid, "comm": files.one_line(files.text(where + "/comm", 64, ""), 64), "uid": uid, "unit": group["unit"],
             "pod_uid": group["pod_uid"], "container_id": group["container_id"]}
+
+
+def units(full, seconds):
+    """What systemd gives the services of those near their limit, and which files say so; None where it does not answer. Without any it is not asked."""
+    names = sorted(set(one["unit"] for one in full if one["unit"] and limits.UNIT.match(one["unit"])))
+    if not names:
+        return []
+    try:
+        blocks = unit.show(names, limits.PROPERTIES, seconds)
+    except (command.CommandError, OSError):
+        return None
+    return [one for one in map(limits.of_unit, blocks.values()) if one]
 
 
 def most(holders):

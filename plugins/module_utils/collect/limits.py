@@ -9,6 +9,7 @@ __metaclass__ = type
 
 import errno
 import os
+import re
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, procfs, unit
 
@@ -20,6 +21,7 @@ PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "Result", "MainPID",
               "LimitNOFILE", "LimitNOFILESoft")
 INFINITE = ("infinity", "18446744073709551615")  # the second is how systemd 219 says it
 SETTINGS = ("LimitNOFILE", "LimitNPROC")
+UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:._-]*\.service\Z")  # whose name needs no quotes, and is no option
 SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
 CAP_SYS_RESOURCE = 24
 TRIED = 8  # inotify instances: a kubelet that starts needs several
@@ -27,6 +29,7 @@ IN_DELETE_SELF = 0x400
 # As text at most 2 MiB altogether: no distribution comes near, and the collector's answer stays below what the runner takes.
 MAX_FILES, MAX_TEXT, ROOM = 100, 65536, 2 * 1024 * 1024
 MAX_LINES, MAX_DROPINS, LONGEST = 100, 64, 200
+DROPINS, OURS = "/etc/systemd/system", "99-zz-kubemend.conf"  # where our limit of a unit stands
 
 
 def collect(context):
@@ -35,7 +38,7 @@ def collect(context):
     blocks = _blocks(context.seconds(5))
     found = {"kernel": kernel(), "file_nr": file_nr(files.text("/proc/sys/fs/file-nr", 256, "")), "threads": threads(files.text("/proc/loadavg", 256, "")),
              "inotify": tried(), "init": init(), "processes": _processes(context.processes, blocks or {}),
-             "units": None if blocks is None else [one for one in map(_unit, blocks.values()) if one], "pam": pam()}
+             "units": None if blocks is None else [one for one in map(of_unit, blocks.values()) if one], "pam": pam()}
     room = ROOM
     for key, folders, single in (("sysctl_files", _folders(), "/etc/sysctl.conf"), ("limits_files", ("/etc/security/limits.d",), "/etc/security/limits.conf")):
         paths, unlisted = conf_files(folders)
@@ -160,18 +163,20 @@ def process(pid, role, name, proc="/proc"):
         held = None
     return {"pid": pid, "comm": files.one_line(files.text(base + "comm", 64, ""), 64), "role": role, "uid": procfs.real_uid(status),
             "unit": name or procfs.cgroup(files.text(base + "cgroup", 65536, ""))["unit"],
-            "nofile": procfs.rlimit(files.text(base + "limits", 8192, ""), "Max open files"), "open": held}
+            "nofile": procfs.rlimit(files.text(base + "limits", 8192, ""), "Max open files"), "open": held, "ticks": procfs.ticks(pid, proc)}
 
 
-def _unit(block):
-    """The evidence of one unit; None when there is no such unit."""
+def of_unit(block):
+    """The evidence of one unit; None when there is no such unit. ours: what a drop-in of ours says, which systemd may not have read yet."""
     told = unit.unit(block)
     if told is None:
         return None
     found = dict((key, told[key]) for key in ("name", "active_state", "sub_state", "result", "exec_main_status", "fragment_path"))
     paths = ([told["fragment_path"]] if told["fragment_path"] else []) + told["drop_in_paths"][:MAX_DROPINS]
     rows = [row for path in paths for row in settings(path, files.text(path, MAX_TEXT, ""))]
-    return dict(found, drop_in_paths=told["drop_in_paths"], limit_nofile=limit_nofile(block), sets=rows[:MAX_LINES])
+    path = "%s/%s.d/%s" % (DROPINS, told["name"], OURS)
+    ours = [row["text"].partition("=")[2] for row in settings(path, files.text(path, MAX_TEXT, "")) if row["text"].startswith("LimitNOFILE=")]
+    return dict(found, drop_in_paths=told["drop_in_paths"], limit_nofile=limit_nofile(block), sets=rows[:MAX_LINES], ours=ours[-1] if ours else None)
 
 
 def limit_nofile(block):

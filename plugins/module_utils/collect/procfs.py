@@ -103,6 +103,13 @@ def started_at(pid, proc="/proc"):
     return start_of(stat, uptime, _now(), os.sysconf("SC_CLK_TCK")) if stat and uptime else None
 
 
+def ticks(pid, proc="/proc"):
+    """The same in the kernel's own count since the boot, which tells a process from a later one of its number; None when it is gone."""
+    stat = files.text("%s/%d/stat" % (proc, pid)) or ""
+    fields = stat.rpartition(")")[2].split()
+    return int(fields[19]) if len(fields) > 19 else None
+
+
 def _now():
     import time
     return time.time()
@@ -146,6 +153,16 @@ def cgroup(text):
         if units and not found["unit"]:
             found["unit"] = units[0]
     return found
+
+
+def session(text):
+    """The login that a process belongs to, by its /proc/PID/cgroup: its session's scope, else its user's own manager; None where there is none."""
+    for line in text.splitlines():
+        path = line.split(":", 2)[-1]
+        for part in path.split("/") if path.startswith("/user.slice/") else ():
+            if part.startswith("session-") and part.endswith(".scope") or part.startswith("user@") and part.endswith(".service"):
+                return part
+    return None
 
 
 def _pod_uid(part):

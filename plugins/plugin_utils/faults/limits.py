@@ -69,8 +69,13 @@ FAULTS = (
         explanation="A process has 95 % or more of its soft limit of open files open, and soon gets \"too many open files\". Critical for kubelet, runtime and "
                     "sshd. The limit is the process's own, as /proc/PID/limits says: a service has it from its unit, a container from its runtime, "
                     "a login from pam_limits; a kubelet raises its own to maxOpenFiles (1000000).",
-        remedy="Find out whether it leaks; else give a service a drop-in with LimitNOFILE= and restart it when that is convenient. Nothing here does it.",
-        risk=0,
+        remedy="Find out whether it leaks. Of a service the plan writes a drop-in of ours in /etc/systemd/system (kubemend_nofile, never less than the unit "
+               "has, refused above what a process can have), which counts from the unit's next start after a daemon-reload, and raises the limit of the "
+               "running process at once, as far as the kernel lets it: without CAP_SYS_RESOURCE no further than its hard limit. Nothing is restarted, and "
+               "systemd is not told. Of a login at its hard limit it is a line of ours in /etc/security/limits.d, from the next login on; a soft limit is "
+               "raised with ulimit -Sn. A kubelet has maxOpenFiles in its configuration, a container what its runtime gives it, and a user's own service "
+               "what its manager has: of those nothing here is changed.",
+        risk=1,
         needs=("limits",),
         node=limits_process.full,
         references=(_EXEC,),

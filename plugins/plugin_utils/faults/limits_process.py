@@ -33,7 +33,7 @@ IGNORED = ("optional", "sufficient")  # PAM lets the login go on when such a lin
 def full(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM404: a process has as many files open as it may."""
     limits = node_limits.read(document)
-    found = [one for one in limits.processes() if 0 < one.soft and one.open >= node_limits.FULL * one.soft]
+    found = limits.full()
     name = host.node or host.host
     hits = []
     if found:

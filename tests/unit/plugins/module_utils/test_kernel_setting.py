@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, kernel_setting, lock, proof, revert_run
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, kernel_setting, lock, proof, revert_run, running_limits
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 KEY, OTHER = "fs.inotify.max_user_instances", "fs.file-max"
@@ -28,6 +28,7 @@ class Node:
             place.write_text("%d\n" % value)
         monkeypatch.setattr(kernel_setting.do, "__defaults__", (None, str(self.kernel)))
         monkeypatch.setattr(kernel_setting.resumed, "__defaults__", (None, str(self.kernel)))
+        monkeypatch.setattr(running_limits.rows, "__defaults__", ((), False, str(self.kernel)))
 
     def place(self, key):
         return Path(kernel_setting.place(key, str(self.kernel)))
@@ -126,12 +127,67 @@ def test_under_the_lock_of_its_run_and_never_in_check_mode(node):
     assert apply_step.work(params)["state"] == "refused" and node.value() == 128 and not node.path.exists()
 
 
+def back(node, allow=(), by=NEXT):
+    """The run taken back: what became of the file, and of what is none; why of the latter."""
+    done = revert_run.reverted({"run_id": by, "reverts": RUN, "root": node.root, "lock": None, "allow": list(allow)})
+    assert done["error"] is None
+    return [one["result"] for one in done["paths"]], " ".join(one["reason"] or "" for one in done["paths"][1:])
+
+
 def test_a_revert_takes_the_file_and_leaves_the_running_value(node):
     """Lowering a limit that processes are above now would stop the next of them."""
     node.do()
-    done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None})
-    assert done["error"] is None and [one["result"] for one in done["paths"]] == ["restored"] and not node.path.exists() and node.value() == 8192
-    assert journal.open_entries(node.root) == []
+    results, why = back(node)
+    assert results == ["restored", "kept"] and not node.path.exists() and node.value() == 8192
+    assert why == "it stays 8192; it goes back to 128 with -e kubemend_allow=revert_runtime" and journal.open_entries(node.root) == []
+
+
+def test_a_revert_that_may_lowers_the_running_value_too_also_afterwards(node):
+    node.do({KEY: 8192, OTHER: 2097152})
+    assert back(node, ["revert_runtime"])[0] == ["restored"] * 3 and (node.value(), node.value(OTHER)) == (128, 800000)
+    node.place(KEY).write_text("8192\n")
+    assert back(node, by="20261121T110000Z-aaaaaa")[0] == ["already", "kept"]
+    assert back(node, ["revert_runtime"], "20261121T120000Z-aaaaaa")[0] == ["already", "restored"] and node.value() == 128
+    assert back(node, ["revert_runtime"], "20261121T130000Z-aaaaaa") == (["already"], "")
+
+
+def test_what_somebody_changed_since_is_not_lowered(node):
+    node.do()
+    node.place(KEY).write_text("9000\n")
+    assert back(node) == (["restored", "kept"], "it is 9000, neither what the run left (8192) nor what was before (128): somebody changed it since")
+    results, why = back(node, ["revert_runtime"], "20261121T110000Z-aaaaaa")
+    assert results == ["already", "refused"] and "somebody changed it since" in why and node.value() == 9000
+
+
+def test_a_running_value_stays_with_its_file(node):
+    node.do()
+    node.path.write_text("# mine\n")
+    assert back(node, ["revert_runtime"]) == (["refused", "kept"], "it stays 8192, because %s stays" % node.path) and node.value() == 8192
+
+
+def test_a_kernel_that_does_not_take_it_back_is_told(node, monkeypatch):
+    def refuse(*dummy, **more):
+        raise PermissionError(30, "Read-only file system")
+    node.do()
+    monkeypatch.setattr(running_limits, "open", refuse, raising=False)
+    results, why = back(node, ["revert_runtime"])
+    assert results == ["restored", "refused"] and "it is 8192 and was not brought back to 128" in why and "Read-only" in why and node.value() == 8192
+
+
+def test_what_was_never_raised_has_no_row(node):
+    node.place(KEY).write_text("16384\n")
+    node.do()
+    assert back(node, ["revert_runtime"]) == (["restored"], "") and node.value() == 16384
+
+
+def test_check_mode_says_what_would_become_of_it_and_changes_nothing(node):
+    node.do()
+    asked = {"state": "listed", "root": node.root, "reverts": "last", "host": "w1"}
+    for allow, state in (([], "kept"), (["revert_runtime"], "restore")):
+        (run,) = revert_run.run(dict(asked, allow=allow))["runs"]
+        assert [(one["path"], one["state"]) for one in run["paths"]] == [(str(node.path), "restore"), (KEY + " of the running kernel", state)]
+    assert node.path.exists() and node.value() == 8192
+    assert [len(run["paths"]) for run in revert_run.run({"state": "listed", "root": node.root})["runs"]] == [1]
 
 
 LINES = strategies.lists(strategies.one_of(strategies.binary(max_size=20), strategies.sampled_from(

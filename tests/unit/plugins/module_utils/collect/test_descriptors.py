@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import descriptors, runner, spec
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, descriptors, runner, spec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,6 +91,40 @@ def test_the_fullest_first(proc):
     for pid, soft in ((5, 10), (6, 11), (7, 8), (8, "unlimited"), (9, 0), (10, 4)):
         proc.add(pid, {fd: ("/dev/null", "") for fd in range(8)}, soft=soft)
     assert [(one["pid"], one["open"], one["soft"], one["hard"]) for one in proc.walk()["nofile"]] == [(10, 8, 4, 4096), (7, 8, 8, 4096), (5, 8, 10, 4096)]
+
+
+@pytest.mark.parametrize(("cgroup", "unit_", "session"), [
+    ("0::/system.slice/app.service\n", "app.service", None), ("0::/user.slice/user-0.slice/session-12.scope\n", None, "session-12.scope"),
+    ("1:name=systemd:/user.slice/user-1000.slice/session-c1.scope\n0::/x\n", None, "session-c1.scope"),
+    ("0::/user.slice/user-7.slice/user@7.service/app.slice/a.service\n", "user@7.service", "user@7.service"),
+    ("0::/system.slice/docker-%s.scope/user.slice/user-0.slice/session-1.scope\n" % ID, None, None),
+    ("0::/user.slice/user-0.slice\n", None, None), (IN_POD, None, None), ("", None, None)])
+def test_to_which_unit_or_login_one_near_its_limit_belongs(proc, cgroup, unit_, session):
+    folder = proc.add(5, held(2, "/dev/null"), soft=2, cgroup=cgroup)
+    (folder / "stat").write_text("5 (a) b) S 1 " + "0 " * 17 + "4711 0\n")
+    (found,) = proc.walk()["nofile"]
+    assert (found["unit"], found["session"], found["ticks"]) == (unit_, session, 4711)
+
+
+def test_systemd_is_asked_for_the_units_of_those_near_their_limit_only(monkeypatch):
+    asked = []
+
+    def show(names, properties, seconds):
+        asked.append((names, seconds))
+        return {"app.service": {"Id": ["app.service"], "LoadState": ["loaded"], "ActiveState": ["active"], "LimitNOFILE": ["9"], "LimitNOFILESoft": ["5"]},
+                "gone.service": {"Id": ["gone.service"], "LoadState": ["not-found"], "ActiveState": ["inactive"]}}
+    monkeypatch.setattr(descriptors.unit, "show", show)
+    full = [{"unit": name} for name in ("gone.service", "app.service", None, "app.service", "--all.service", "a b.service")]
+    assert descriptors.units([], 5) == [] == descriptors.units([{"unit": None}, {"unit": "--all.service"}], 5) and asked == []
+    (found,) = descriptors.units(full, 4)
+    assert asked == [(["app.service", "gone.service"], 4)] and (found["name"], found["limit_nofile"], found["ours"]) == ("app.service", [5, 9], None)
+
+
+def test_a_systemd_that_does_not_answer_is_not_known(monkeypatch):
+    def silent(*dummy):
+        raise command.CommandError("it took 5 s")
+    monkeypatch.setattr(descriptors.unit, "show", silent)
+    assert descriptors.units([{"unit": "a.service"}], 5) is None
 
 
 def test_those_who_may_not_be_looked_at_are_counted(proc, monkeypatch):

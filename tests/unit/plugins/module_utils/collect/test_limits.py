@@ -161,14 +161,14 @@ def test_handles_and_threads_of_the_machine(parse, text, found):
 
 def test_units_of_an_old_systemd(monkeypatch):
     blocks = told(monkeypatch, V219)
-    docker, crio, sshd = map(limits._unit, blocks.values())
+    docker, crio, sshd = map(limits.of_unit, blocks.values())
     assert docker["drop_in_paths"] == ["/etc/systemd/system/docker.service.d/limits.conf", "/etc/systemd/system/docker.service.d/proxy.conf"]
     assert (docker["limit_nofile"], crio, sshd["limit_nofile"]) == ([1048576, 1048576], None, [-1, -1])
 
 
 def test_units_of_a_newer_one(monkeypatch):
     blocks = told(monkeypatch, V252)
-    containerd, ssh = map(limits._unit, blocks.values())
+    containerd, ssh = map(limits.of_unit, blocks.values())
     assert {key: containerd[key] for key in ("name", "active_state", "sub_state", "result", "exec_main_status", "limit_nofile", "drop_in_paths")} == {
         "name": "containerd.service", "active_state": "activating", "sub_state": "auto-restart", "result": "resources", "exec_main_status": 205,
         "limit_nofile": [-1, -1], "drop_in_paths": []}
@@ -177,7 +177,7 @@ def test_units_of_a_newer_one(monkeypatch):
 
 def test_a_block_that_was_cut_off(monkeypatch):
     blocks = told(monkeypatch, V252[:V252.index("LimitNOFILESoft")] + "\nId=ssh.service\nMainPID=")
-    assert limits._unit(blocks["ssh.service"])["limit_nofile"] is None and limits._processes([], blocks) == []
+    assert limits.of_unit(blocks["ssh.service"])["limit_nofile"] is None and limits._processes([], blocks) == []
 
 
 @pytest.mark.parametrize("error", [command.Silent("it said nothing"), command.CommandError("late"), OSError(errno.ENFILE, "Too many open files in system")])
@@ -197,10 +197,21 @@ def test_of_a_unit_and_its_drop_ins_in_the_order_in_which_they_are_read(tmp_path
     first.write_text("[Service]\nLimitNOFILE=2\n")
     last.write_bytes(b"\xff\n[Service]\nLimitNOFILE=" + b"9" * 5000)
     paths = '"%s" %s %s/missing.conf' % (first, last, tmp_path)
-    found = limits._unit({"Id": ["a.service"], "LoadState": ["loaded"], "FragmentPath": [str(fragment)], "DropInPaths": [paths]})
+    found = limits.of_unit({"Id": ["a.service"], "LoadState": ["loaded"], "FragmentPath": [str(fragment)], "DropInPaths": [paths]})
     assert [(row["path"], row["text"][:13]) for row in found["sets"]] == [
         (str(fragment), "LimitNOFILE=1"), (str(first), "LimitNOFILE=2"), (str(last), "LimitNOFILE=9")]
     assert len(found["sets"][2]["text"]) == limits.LONGEST and found["limit_nofile"] is None
+
+
+@pytest.mark.parametrize(("text", "ours"), [
+    (None, None), ("[Service]\nLimitNOFILE=5\nLimitNPROC=3\nLimitNOFILE= 655360:infinity \n", "655360:infinity"), ("LimitNOFILE=5\n", None)])
+def test_what_a_dropin_of_ours_says_that_systemd_has_not_read(monkeypatch, tmp_path, text, ours):
+    monkeypatch.setattr(limits, "DROPINS", str(tmp_path))
+    if text is not None:
+        (tmp_path / "a.service.d").mkdir()
+        (tmp_path / "a.service.d" / limits.OURS).write_text(text)
+    found = limits.of_unit({"Id": ["a.service"], "LoadState": ["loaded"]})
+    assert (found["ours"], found["sets"]) == (ours, [])
 
 
 def test_lines_of_pam(tmp_path):

@@ -1,0 +1,200 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: more open files for a service of this node: a drop-in of ours, and its running processes told as far as the kernel lets us.
+
+systemd is not told: a daemon-reload can take devices away from containers, and nothing restarts here. The file counts from the unit's next start
+after one. Nothing is ever lowered. The file first: whoever finds a killed run ends it by telling the processes.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import re
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, file_limit, guard, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, limits, procfs, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
+
+REMEDY = "unit_limit"
+SECONDS = 30
+MAX_FILE = 65536
+PROC = "/proc"
+LINE = re.compile(r"([1-9][0-9]*)(:([1-9][0-9]*|infinity))?\Z")
+HEADER = b"# Made by kubemend: a process of this unit had as many files open as it may. It counts from its next start after a daemon-reload.\n"
+KEY = b"LimitNOFILE"
+
+
+def do(step, wanted, host, dummy_params=None, proc=PROC):
+    """(how its proof ended, why, what was seen). wanted: the plan's step, its change {path, unit, line, processes [{pid, ticks, soft, hard}]}.
+
+    line: None where the unit gives as much already. soft, hard: None where the kernel would not take them.
+    """
+    asked = wanted["change"]
+    name, line = asked.get("unit"), asked.get("line")
+    try:
+        _demand(name, line, asked["path"], host)
+        those = _there(name, asked.get("processes") or [], proc, host)
+        record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": asked["path"], "line": line, "unit": name,
+                  "processes": those, "expect": {}, "guard": wanted.get("guard"), "former": None}
+        if proof.claim(step, record) is not None:
+            return proof.FAILED, "it was begun before (a connection that was made twice)", {}
+    except (guard.Refused, ChangeError) as error:
+        return proof.NOT_DONE, str(error), {}
+    try:
+        if line is not None:
+            persist(asked["path"], line, step)
+    except (ChangeError, OSError) as error:
+        state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
+        return _end(step, state, "%s of %s could not be written (%s): no limit was changed; see what lies there" % (
+            asked["path"], host, files.one_line(error)))
+    seen, refused = run(those, proc)
+    if line is None and not seen:
+        return _end(step, proof.NOT_DONE, "; ".join(refused) or "there was nothing to do")
+    return _end(step, proof.PROVEN, "; ".join(refused) or None, {"running": seen, "line": line})
+
+
+def _demand(name, line, path, host):
+    """What may be written, for a unit that is there, where nothing that is read later says less; guard.Refused."""
+    if not limits.UNIT.match(name or "") or path.rpartition("/")[2] != limits.OURS or path.rpartition("/")[0].rpartition("/")[2] != name + ".d":
+        raise guard.Refused("%s is no unit whose limit is written here" % files.one_line(name, 80))
+    if line is None:
+        return
+    words = LINE.match(line)
+    most = file_limit.ceiling("nofile")
+    if words is None or most is None:
+        raise guard.Refused("nobody can tell how many files a process of %s may have open: nothing was changed" % host)
+    if int(words.group(1)) > most[0] >= 0:
+        raise guard.Refused("LimitNOFILE=%s is above %d (%s) on %s: %s would not start with it, and nothing was changed" % (
+            (line,) + most + (host, name)))
+    block = _show(name, host)
+    for place in unit.unit(block)["drop_in_paths"]:
+        told = [one for one in limits.settings(place, files.text(place, MAX_FILE, "")) if one["text"].startswith("LimitNOFILE=")]
+        if told and place.rpartition("/")[2] > limits.OURS:
+            raise guard.Refused("%s:%d is read after our file and says %s: raise it there, or take the line away; nothing was changed" % (
+                place, told[-1]["line"], told[-1]["text"]))
+
+
+def _show(name, host):
+    """systemd's properties of the unit; guard.Refused where it has no such unit, or does not answer."""
+    try:
+        block = unit.show([name], limits.PROPERTIES + ("ControlGroup",)).get(name)
+    except (command.CommandError, OSError) as error:
+        raise guard.Refused("systemd of %s does not say what %s is (%s): nothing was changed" % (host, name, files.one_line(error)))
+    if not block or block.get("LoadState", [""])[0] != "loaded":
+        raise guard.Refused("%s has no unit %s that could be started: nothing was changed" % (host, name))
+    return block
+
+
+def _there(name, processes, proc, host):
+    """Those that are the ones of the evidence, and of this unit of this systemd: one in a container may have a unit of the same name."""
+    group = _show(name, host).get("ControlGroup", [""])[0]
+    found = [dict((key, one.get(key)) for key in ("pid", "ticks", "soft", "hard")) for one in processes
+             if one.get("ticks") is not None and procfs.ticks(one["pid"], proc) == one["ticks"] and within(one["pid"], group, proc)]
+    if not found:
+        raise guard.Refused("the evidence is old: no process of it is one of %s of %s any more; %s" % (name, host, guard.OLD))
+    return found
+
+
+def within(pid, group, proc=PROC):
+    """Whether a process is in this control group, as PID 1 counts them."""
+    own, first = [_group(files.text("%s/%d/cgroup" % (proc, one), 65536, "")) for one in (pid, 1)]
+    if not group.strip("/") or own is None or first is None:
+        return False
+    place = (first[:-len("/init.scope")] if first.endswith("/init.scope") else first).rstrip("/") + group.rstrip("/")
+    return own == place or own.startswith(place + "/")
+
+
+def _group(text):
+    """Its path in systemd's hierarchy: of its own, where there are several."""
+    rows = [line.split(":", 2) for line in text.splitlines() if line.count(":") > 1]
+    paths = [row[2] for row in rows if row[1] == "name=systemd"] or [row[2] for row in rows if row[0] == "0"]
+    return paths[0] if paths else None
+
+
+def persist(path, line, step):
+    """Write our file so that it says this."""
+    try:
+        present = files.read(path, MAX_FILE)
+    except OSError as error:
+        if files.reason(error) != "missing":
+            raise
+        present = None
+    data = merged(present, line)
+    if present is None:
+        change.create_file(path, data, step, change.Attributes(0o644), make_folder=True)
+    elif data != present:
+        change.replace(path, durable.digest(present), data, step)
+
+
+def merged(present, line):
+    """The bytes of our file with this limit: whatever else it holds stays."""
+    ours = b"%s=%s\n" % (KEY, line.encode())
+    rows = [row for row in (HEADER if present is None else present).splitlines(True) if row.partition(b"=")[0].strip() != KEY]
+    if rows and not rows[-1].endswith(b"\n"):
+        rows[-1] += b"\n"
+    sections = [row.strip() for row in rows if row.strip().startswith(b"[")]
+    return b"".join(rows + ([] if sections[-1:] == [b"[Service]"] else [b"[Service]\n"]) + [ours])
+
+
+def run(those, proc=PROC):
+    """Tell the processes: ([{pid, ticks, former, now}], what could not be). Each is compared once more, and looked at afterwards."""
+    seen, refused = [], []
+    for one in those:
+        pid, asked = one["pid"], (one["soft"], one["hard"])
+        if one["soft"] is None:
+            refused.append("process %d keeps its limit until its unit is started again: raising it needs CAP_SYS_RESOURCE" % pid)
+            continue
+        former = nofile(pid, proc)
+        if former is None or procfs.ticks(pid, proc) != one["ticks"]:
+            refused.append("process %d has ended" % pid)
+            continue
+        wanted = [_more(former[0], asked[0]), _more(former[1], asked[1])]
+        why = told(pid, wanted)
+        now = nofile(pid, proc)
+        if why is None and now is not None and now != wanted:
+            why = "it has %s" % now
+        if why is None:
+            seen.append({"pid": pid, "ticks": one["ticks"], "former": former, "now": now})
+        else:
+            refused.append("process %d keeps its limit until its unit is started again (%s)" % (pid, why))
+    return seen, refused
+
+
+def _more(former, asked):
+    """Nothing is lowered; -1 is unlimited."""
+    return -1 if -1 in (former, asked) else max(former, asked)
+
+
+def nofile(pid, proc=PROC):
+    """[soft, hard] of a process as the kernel says it; None when it is gone."""
+    return procfs.rlimit(files.text("%s/%d/limits" % (proc, pid), 8192, ""), "Max open files")
+
+
+def told(pid, pair):
+    """Why the kernel does not give a process these limits, or None. Python lacks the call where the C library does."""
+    import resource  # a step alone needs it
+
+    try:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, tuple(resource.RLIM_INFINITY if one < 0 else one for one in pair))
+    except (AttributeError, OSError, ValueError, OverflowError) as error:
+        return files.one_line(error)
+    return None
+
+
+def _end(step, state, reason, seen=None):
+    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
+    return state, reason, seen or {}
+
+
+def resumed(record, dummy_step=None, proc=PROC):
+    """What was interrupted, ended: (how its proof ends, why). Where our file says it, the processes are told too."""
+    try:
+        present = files.read(record["path"], MAX_FILE)
+    except OSError:
+        present = None
+    if record["line"] is not None and (present is None or merged(present, record["line"]) != present):
+        return proof.NOT_DONE, "nothing of it was written"
+    refused = run(record["processes"], proc)[1]
+    return proof.PROVEN, "; ".join(refused) or "the unit and its processes have it"

@@ -1,0 +1,130 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: a process at its limit of open files, as steps: of a service its unit's limit by a drop-in of ours, of a login limits.d.
+
+A kubelet sets its own limit (maxOpenFiles), and a container has that which its runtime gives it: of those the finding says what to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import unit_limit
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.limits import DROPINS, OURS, UNIT
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import login_limits, node_limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import NOFILE, UNLIMITED, Holder, Limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
+
+RISK = 1
+USER = "user@"  # how the unit of a user's own manager begins
+PAM_USER = "/etc/pam.d/systemd-user"  # whose session that manager has
+NEXT = ("nothing is restarted and systemd is not told: the file counts from the next start of the unit after systemctl daemon-reload (a reboot is both), "
+        "which may take their devices away from running containers")
+MORE = f"ask for more with -e {node_limits.VARIABLES[NOFILE]}=NUMBER"
+
+
+def steps(scene: Scene, fenced: str | None) -> Sequence[Step]:
+    """KM404: a step of each service and one for logins; where some of them may be done, those that may not are a note of the others."""
+    limits = node_limits.read(scene.document)
+    target, full = int(scene.consent.limits.get(NOFILE, login_limits.TARGETS[NOFILE])), limits.full()
+    of: dict[str, list[Holder]] = {}
+    for one in full:
+        if one.role != "kubelet" and UNIT.match(one.unit) and not one.unit.startswith(USER):
+            of.setdefault(one.unit, []).append(one)
+    found = [_of_unit(scene, limits, name, those, target, fenced) for name, those in sorted(of.items())]
+    made = [step for step in [*found, _of_logins(scene, limits, full, target, fenced)] if step]
+    able = [one for one in made if not one.blocked_by]
+    if not able:
+        return made
+    raised = {told["pid"] for one in able for told in (one.change or {}).get("processes") or () if told["soft"] is not None
+              and any(each.pid == told["pid"] and each.open < node_limits.FULL * told["soft"] for each in full)}
+    # What is still at its limit afterwards is no failure of a step that counts from the next start.
+    expect = {"component": None, "later": any(one.pid not in raised for one in full)}
+    note = "; ".join(f"nothing is done for {one.change['unit'] if one.change and 'unit' in one.change else 'logins'}: {one.blocked_by}"
+                     for one in made if one.blocked_by)
+    return [replace(one, expect=expect, note="; ".join(filter(None, [one.note, note]))) for one in able]
+
+
+def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], target: int, fenced: str | None) -> Step | None:
+    """The step of one service, or what stands in its way; None where nothing but a restart is left to do."""
+    told = limits.units().get(name) or {}
+    has, ceiling = node_limits.pair(told.get("limit_nofile")), limits.ceiling()
+    if ceiling is None or has is None:
+        what = f"what systemd gives {name}" if has is None else "how many files a process may have open at most"
+        return _step(scene, name, None, [], f"{what} could not be read")
+    if all(one.soft >= target for one in those):
+        return _step(scene, name, None, [], f"{name} has {those[0].soft} already, which are used up: see what it has open, or {MORE}")
+    if target > ceiling[0]:
+        return _step(scene, name, None, [], f"LimitNOFILE={target} is above {ceiling[0]} ({ceiling[1]}), and {name} would not start with it: ask for less "
+                     f"with -e {node_limits.VARIABLES[NOFILE]}=NUMBER")
+    line = _line(has, target)
+    running = [_running(limits, one, target) for one in those if one.ticks is not None]
+    if line and line == told.get("ours"):
+        diff, line = "", None  # our file says it; systemd has not read it yet
+    else:
+        diff = f"--- {_path(name)}\n+++ {_path(name)}\n+[Service]\n+LimitNOFILE={line}\n" if line else ""
+    able = [(one, now) for one in those for now in running if one.pid == now["pid"] and now["soft"] is not None]
+    blocked = None if running else "when its processes were started is not known"
+    if running and not (line or able):
+        return None
+    diff += "".join(f"process {one.pid} ({one.comm}): {one.soft} (hard {one.hard}) -> {now['soft']} (hard {now['hard']})\n" for one, now in able)
+    notes = [NEXT if line else "", "" if len(able) == len(those) else "a running process whose limit the kernel does not let us raise keeps it until then"]
+    return _step(scene, name, line, running, fenced or (_later(told, name) if line else None) or blocked, diff, "; ".join(filter(None, notes)))
+
+
+def _line(has: tuple[int, int], target: int) -> str | None:
+    """What our file has to say, None where the unit gives as much. One whose limits differ is of a systemd that takes them apart."""
+    soft, hard = has
+    if soft == UNLIMITED or soft >= target:
+        return None
+    more = "infinity" if hard == UNLIMITED else str(hard)
+    return f"{target}:{more}" if hard == UNLIMITED or hard > target else str(target)
+
+
+def _running(limits: Limits, one: Holder, target: int) -> dict[str, Any]:
+    """What the process is told: without CAP_SYS_RESOURCE no more than its hard limit, None where that is nothing."""
+    init = limits.seen.get("init")
+    able = isinstance(init, Mapping) and init.get("cap_sys_resource") is True
+    hard = UNLIMITED if one.hard == UNLIMITED else max(one.hard, target) if able else one.hard
+    soft = target if hard == UNLIMITED else min(target, hard)
+    raised = soft > one.soft
+    return {"pid": one.pid, "ticks": one.ticks, "soft": soft if raised else None, "hard": hard if raised else None}
+
+
+def _later(told: Mapping[str, Any], name: str) -> str | None:
+    """The drop-in that is read after ours and decides."""
+    for one in node_limits.items(told.get("sets")):
+        path, text = str(one.get("path")), str(one.get("text") or "")
+        if path.rpartition("/")[0].endswith(".d") and path.rpartition("/")[2] > OURS and text.startswith("LimitNOFILE="):
+            return f"{path}:{one.get('line')} is read after {_path(name)} and says {text}: raise it there, or take the line away"
+    return None
+
+
+def _path(name: str) -> str:
+    return f"{DROPINS}/{name}.d/{OURS}"
+
+
+def _step(scene: Scene, name: str, line: str | None, processes: Sequence[Mapping[str, Any]], blocked: str | None, diff: str = "", note: str = "") -> Step:
+    finding = scene.finding
+    where = finding.host or ""
+    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{unit_limit.REMEDY.replace('_', '-')}-{name}")
+    return Step(label, where, finding.code, unit_limit.REMEDY, RISK, _path(name), None, finding.node, blocked_by=left_out(scene, where) or blocked,
+                note=note, diff=diff, limit=60, expect={"component": None},
+                change={"kind": unit_limit.REMEDY, "path": _path(name), "unit": name, "line": line, "processes": list(processes)})
+
+
+def _of_logins(scene: Scene, limits: Limits, full: Sequence[Holder], target: int, fenced: str | None) -> Step | None:
+    """Hard limits for those whose sessions are at theirs; None where a session could raise its own (ulimit -Sn), or logins have it from the next on."""
+    asked = {one.get("path") for one in node_limits.items(limits.seen.get("pam"))}
+    those = [one for one in full if one.session and not one.container and one.hard != UNLIMITED and one.hard < target
+             and (not one.session.startswith(USER) or PAM_USER in asked)]
+    domains = sorted({"root" if one.uid == 0 else "*" for one in those})
+    step = login_limits.profile(scene, NOFILE, fenced, domains) if domains else None
+    others = sorted({one_line(one.domain, 40) for one in limits.entries() if one.item == NOFILE and one.domain not in login_limits.EVERYBODY})
+    note = f"a line of a user or a group counts before it, as that of {', '.join(others[:3])}" if others and "*" in domains else ""
+    return replace(step, component=None, note="; ".join(filter(None, [step.note, note]))) if step else None

@@ -1,0 +1,183 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""KM404 as steps: which service gets a drop-in and which process is told, what of logins, and what forbids it."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, limits_plan, login_limits, plan, run_folder
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import NR_OPEN
+
+from tests.unit.plugins.plugin_utils.limits_node import POD, Node, process, unit
+
+APP, OURS = "app.service", "/etc/systemd/system/app.service.d/99-zz-kubemend.conf"
+HIGHER = "/etc/systemd/system/app.service.d/zzz.conf"
+
+
+def full(pid=50, soft=1024, hard=4096, **more):
+    return {"pid": pid, "comm": "app", "uid": 0, "unit": APP, "pod_uid": None, "container_id": None, "open": soft, "soft": soft, "hard": hard, "ticks": 777,
+            "session": None, **more}
+
+
+class Full(Node):
+    """w1 of limits_node, with a service at its limit."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.walk.update(nofile=[full()], units=[unit(APP, ours=None)])
+        self.seen["processes"].append(process("sshd", 3, nofile=(1024, 4096)))
+
+    def steps(self, *allow, max_risk=1, **limits):
+        documents = self.world.documents
+        result, found = judge.examine([*documents.values(), self.world.api], frozenset({"KM404"}), deep=True)
+        consent = plan.Consent(max_risk, frozenset(allow), limits=limits)
+        return plan.plan(result.findings, found, documents.__getitem__, consent, limits_plan.REMEDIES, judge.KEY_DIGITS)
+
+    def step(self, *allow, **limits):
+        (one,) = self.steps(*allow, **limits)
+        return one
+
+
+@pytest.fixture
+def node(world):
+    return Full(world)
+
+
+def test_a_service_gets_a_dropin_and_its_process_is_told(node):
+    step = node.step()
+    assert (step.host, step.code, step.remedy, step.risk, step.target, step.allowed) == ("w1", "KM404", "unit_limit", 1, OURS, True)
+    assert step.change == {"kind": "unit_limit", "path": OURS, "unit": APP, "line": "655360",
+                           "processes": [{"pid": 50, "ticks": 777, "soft": 655360, "hard": 655360}]}
+    assert step.diff == f"--- {OURS}\n+++ {OURS}\n+[Service]\n+LimitNOFILE=655360\nprocess 50 (app): 1024 (hard 4096) -> 655360 (hard 655360)\n"
+    assert "nothing is restarted" in step.note and "daemon-reload" in step.note and step.expect == {"component": None, "later": False}
+    assert node.steps(max_risk=0)[0].blocked_by == "risk 1 needs -e kubemend_max_risk=1"
+
+
+@pytest.mark.parametrize(("has", "line"), [
+    ([1024, 524288], "655360"), ([4096, 4096], "655360"), ([1024, 1048576], "655360:1048576"), ([1024, -1], "655360:infinity"),
+    ([655359, 655360], "655360"), ([655360, 655360], None), ([-1, -1], None), ([700000, 700000], None)])
+def test_never_below_what_the_unit_has(node, has, line):
+    node.walk["units"] = [unit(APP, limit_nofile=has, ours=None)]
+    step = node.step()
+    assert step.change["line"] == line and step.allowed and ("LimitNOFILE" in step.diff) == (line is not None) == ("is restarted" in step.note)
+
+
+@pytest.mark.parametrize(("cap", "soft", "hard", "told", "later"), [
+    (True, 1024, 1048576, (655360, 1048576), False), (True, 1024, -1, (655360, -1), False), (False, 1024, 4096, (4096, 4096), False),
+    (False, 1024, 1024, (None, None), True), (False, 1000, 1040, (1040, 1040), True), (False, 1024, -1, (655360, -1), False)])
+def test_without_the_capability_a_process_is_told_no_more_than_its_hard_limit(node, cap, soft, hard, told, later):
+    node.seen["init"].update(cap_sys_resource=cap)
+    node.walk["nofile"] = [full(soft=soft, hard=hard)]
+    step = node.step()
+    one, = step.change["processes"]
+    assert (one["soft"], one["hard"]) == told and step.expect["later"] is later and ("keeps it until then" in step.note) == (told[0] is None)
+
+
+@pytest.mark.parametrize(("ours", "cap", "expected"), [("655360", False, []), ("655360", True, [None]), ("4096", False, ["655360"])])
+def test_what_our_file_says_already_is_not_written_again(node, ours, cap, expected):
+    node.seen["init"].update(cap_sys_resource=cap)
+    node.walk.update(nofile=[full(hard=1024)], units=[unit(APP, ours=ours)])
+    assert [step.change["line"] for step in node.steps()] == expected
+
+
+@pytest.mark.parametrize(("change", "limits", "said"), [
+    ({"kernel": {NR_OPEN: "500000"}}, {}, "LimitNOFILE=655360 is above 500000 (fs.nr_open), and app.service would not start with it: ask for less with "
+                                          "-e kubemend_nofile=NUMBER"),
+    ({"init": {"nofile": [20000, 20000], "cap_sys_resource": False}}, {}, "is above 20000 (the hard limit of PID 1"),
+    ({"init": None}, {}, "how many files a process may have open at most could not be read"),
+    ({}, {"nofile": 1000}, "app.service has 1024 already, which are used up"),
+])
+def test_refused_by_name(node, change, limits, said):
+    node.seen.update(change)
+    step = node.step(**limits)
+    assert said in step.blocked_by and not step.allowed
+
+
+@pytest.mark.parametrize(("walk", "said"), [
+    ({"units": None}, "what systemd gives app.service could not be read"), ({"units": [unit(APP, limit_nofile=None)]}, "what systemd gives app.service"),
+    ({"nofile": [full(ticks=None)]}, "when its processes were started is not known"),
+    ({"units": [unit(APP, sets=[{"path": HIGHER, "line": 2, "text": "LimitNOFILE=5"}])]}, f"{HIGHER}:2 is read after {OURS} and says LimitNOFILE=5"),
+])
+def test_what_is_not_known_or_decides_later(node, walk, said):
+    node.walk.update(walk)
+    assert said in node.step().blocked_by
+
+
+def test_a_file_that_is_read_before_ours_is_none_of_our_business(node):
+    node.walk["units"] = [unit(APP, sets=[{"path": path, "line": 2, "text": "LimitNOFILE=5"} for path in (
+        "/usr/lib/systemd/system/zzz.service", OURS.replace("99-zz", "50"))])]
+    assert node.step().allowed
+
+
+def test_a_target_that_is_asked_for(node):
+    assert node.step(nofile=2000).change["line"] == "2000:524288" and node.step(nofile=1000000).change["line"] == "1000000"
+
+
+def test_somebody_who_took_the_node_out_is_left_alone(node):
+    node.world.nodes = None
+    node.document["collectors"]["kubelet"] = {"status": "ok", "data": {"unit": {"name": "kubelet.service", "load_state": "masked"}}}
+    assert "masked" in node.step().blocked_by and node.step("fenced").allowed
+
+
+@pytest.mark.parametrize("one", [
+    full(pod_uid=POD, container_id="c" * 64, unit=None), full(unit=None), full(unit="a b.service"), full(unit="-x.service"), full(unit="x.scope"),
+    full(unit="user@1000.service"), full(unit=None, session="session-1.scope", hard=700000), full(unit=None, session="session-1.scope", hard=-1)])
+def test_of_others_the_finding_says_what_to_do(node, one):
+    node.walk["nofile"] = [one]
+    assert node.present() == ["KM404"] and node.steps() == ()
+
+
+def test_a_kubelet_sets_its_own(node):
+    node.walk["nofile"] = []
+    node.seen["processes"][0].update(open=1000000, ticks=5)
+    assert "maxOpenFiles" in node.finding("KM404").remedy and node.steps() == ()
+
+
+def test_a_runtime_by_the_evidence_of_every_tier(node):
+    node.walk["nofile"] = []
+    node.seen["processes"][1].update(open=1024, nofile=[1024, 524288], ticks=5)
+    step = node.step()
+    assert (step.change["unit"], step.change["processes"][0]["pid"]) == ("containerd.service", 2) and step.allowed
+
+
+def test_several_services_and_what_stands_in_the_way_of_one(node):
+    node.walk.update(nofile=[full(), full(51, unit="b.service"), full(52), full(53, unit=None)],
+                     units=[unit(APP, ours=None), unit("b.service", limit_nofile=None)])
+    step, = node.steps()
+    assert [one["pid"] for one in step.change["processes"]] == [50, 52] and step.allowed and step.expect["later"] is True  # 53 is still at its limit then
+    assert "nothing is done for b.service: what systemd gives b.service could not be read" in step.note
+
+
+@pytest.mark.parametrize(("uid", "lines"), [(0, {"root hard nofile": 655360}), (1000, {"* hard nofile": 655360})])
+def test_a_login_at_its_hard_limit(node, uid, lines):
+    node.walk["nofile"] = [full(unit=None, session="session-3.scope", uid=uid)]
+    step = node.step()
+    assert (step.remedy, step.target, step.change["lines"], step.allowed, step.component) == ("file_limit", login_limits.FILE, lines, True, None)
+    assert step.expect["later"] is True and "soft limits stay" in step.note
+    node.limits_d("* hard nofile 655360\nroot hard nofile 700000\n")
+    assert node.steps() == ()  # the next login has it
+
+
+def test_the_line_of_a_group_counts_before_that_of_everybody(node):
+    node.walk["nofile"] = [full(unit=None, session="session-3.scope", uid=1000)]
+    node.limits_d("@dba hard nofile 5\n")
+    assert "as that of @dba" in node.step().note
+
+
+def test_logins_above_the_ceiling_are_refused_by_name(node):
+    node.walk["nofile"] = [full(unit=None, session="session-3.scope")]
+    node.seen["kernel"][NR_OPEN] = "500000"
+    assert "would refuse logins" in node.step().blocked_by
+
+
+def test_a_users_own_manager_where_its_session_asks_for_limits(node):
+    node.walk["nofile"] = [full(unit="user@1000.service", session="user@1000.service", uid=1000)]
+    node.seen["pam"].append({"path": "/etc/pam.d/systemd-user", "line": 1, "text": "session required pam_limits.so"})
+    assert node.step().change["lines"] == {"* hard nofile": 655360}
+
+
+@pytest.mark.parametrize(("later", "code"), [(True, 0), (False, 2)])
+def test_what_counts_from_the_next_start_is_no_failure(node, later, code):
+    step = plan.Step("01", "w1", "KM404", "unit_limit", 1, OURS, allowed=True, expect={"component": None, "later": later})
+    assert run_folder.outcome([step], [{"id": "01", "state": "done", "reason": ""}], node.result())[0] == code
