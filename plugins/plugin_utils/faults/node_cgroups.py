@@ -48,8 +48,8 @@ def _hit(host: Host, document: Mapping[str, Any], found: list[tuple[str, str]]) 
     where = f" (the kubelet's stands in {setting.path})" if setting and setting.path and setting.value == other else ""
     return Hit(f"no new pod starts on {name}: its runtime has the cgroup driver {driver}, and its kubelet {other}",
                tuple(Proof("log", host.host, text=line) for line, _driver in found[-SHOWN:]),
-               f"give both the same driver, systemd where systemd runs the machine{where}: SystemdCgroup in containerd's configuration, cgroup_manager in CRI-O's, "
-               "cgroupDriver in the kubelet's. Drain the node before whichever of the two is changed: the pods' cgroups move",
+               f"give both the same driver, systemd where systemd runs the machine{where}: SystemdCgroup in containerd's configuration, cgroup_manager "
+               "in CRI-O's, cgroupDriver in the kubelet's. Drain the node before whichever of the two is changed: the pods' cgroups move",
                host=host.host, node=host.node, component="kubelet")
 
 
@@ -59,10 +59,11 @@ FAULTS = (
         title="Runtime refuses the cgroups of the kubelet",
         severity="critical",
         applies="nodes whose kubelet and runtime write to journald",
-        explanation="The kubelet lives and the node is Ready, but the runtime's cgroup driver (cgroupfs or systemd) is another than the kubelet's, so that every new "
-                    "pod fails where its sandbox is made; those that run go on until they end. Present where the runtime said so within ten minutes. A kubelet "
+        explanation="The kubelet lives and the node is Ready, but the runtime's cgroup driver (cgroupfs or systemd) is another than the kubelet's, so that every "
+                    "new pod fails where its sandbox is made; those that run go on until they end. Present where the runtime said so within ten minutes. A kubelet "
                     "with dockershim ends of it instead (KM516); one that asks its runtime for the driver (1.28 and newer with the gate, and a "
-                    "runtime that tells) takes the runtime's when it starts. A kubelet with systemd above a containerd with cgroupfs is not refused, and not seen.",
+                    "runtime that tells) takes the runtime's when it starts. A kubelet with systemd above a containerd with cgroupfs is not refused, and "
+                    "not seen.",
         remedy="Give both the same driver, systemd where systemd runs the machine; drain the node before, for its pods' cgroups move.",
         risk=0,
         needs=("system", "kubelet", "kubelet_log"),

@@ -24,8 +24,8 @@ LOST = {
     "certificate": ("it cannot trust the server of its kubeconfig",
                     "compare the clocks (timedatectl), then the time and the names of the server's certificate, and the CA of the kubeconfig"),
 }
-REACHED = ("the server of its kubeconfig answers there", "read what it says of its lease and its Node (journalctl -u kubelet): a client certificate that the API "
-           "refuses, another name than its Node's, or a call to the runtime that never ends")
+REACHED = ("the server of its kubeconfig answers there", "read what it says of its lease and its Node (journalctl -u kubelet): a client certificate that "
+           "the API refuses, another name than its Node's, or a call to the runtime that never ends")
 
 
 def unheard(cluster: Cluster) -> Iterator[Outcome]:
@@ -88,8 +88,8 @@ FAULTS = (
         title="Kubelet runs, and its Node is not ready",
         severity="critical",
         applies="Nodes that the API lists",
-        explanation="The host answers and its kubelet runs, but the API has heard nothing of it for longer than the grace period, or the kubelet says itself that "
-                    "the node is not ready. For the first, the node was asked whether it reaches the server of the kubelet's kubeconfig: name, "
+        explanation="The host answers and its kubelet runs, but the API has heard nothing of it for longer than the grace period, or the kubelet says itself "
+                    "that the node is not ready. For the first, the node was asked whether it reaches the server of the kubelet's kubeconfig: name, "
                     "connection, certificate. A kubelet that started within the last minute is given time. A whole group at once is KM512, a kubelet that does "
                     "not run KM502 and its causes; what names the runtime or the network plugin is theirs.",
         remedy="Mend the way to the API, or what the kubelet names. Nothing here does it.",

@@ -8,7 +8,8 @@ from .. import jobs, limits
 from ..incident import Incident
 
 CONFIG = "/etc/containerd/config.toml"
-RUNC = {2: '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]', 3: '[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]'}
+RUNC = {2: '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]',
+        3: '[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]'}
 ABOVE = {version: name.replace(".options]", f']\n  runtime_type = "io.containerd.runc.v2"\n{name}\n  SystemdCgroup = true') for version, name in RUNC.items()}
 WORDS = "expected cgroupsPath to be of format"
 

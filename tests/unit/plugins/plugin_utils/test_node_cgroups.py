@@ -11,8 +11,9 @@ CLOCK = 1795372289.0  # 2026-11-22T18:31:29Z
 RUNC = ('kubelet[812]: E1122 18:31:02.000001     812 remote_runtime.go:222] "RunPodSandbox from runtime service failed" err="rpc error: code = Unknown desc = '
         'failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: expected cgroupsPath to be of format '
         '\\"slice:prefix:name\\" for systemd cgroups, got \\"/kubepods/besteffort/pod1/a\\" instead: unknown"')
-CRIO_SYSTEMD = "kubelet[812]: err=\"rpc error: code = Unknown desc = cri-o configured with systemd cgroup manager, but did not receive slice as parent: /kubepods/a\""
-CRIO_CGROUPFS = "kubelet[812]: err=\"rpc error: code = Unknown desc = cri-o configured with cgroupfs cgroup manager, but received slice as parent: kubepods.slice\""
+CRIO = "kubelet[812]: err=\"rpc error: code = Unknown desc = cri-o configured with %s cgroup manager, but %s slice as parent: %s\""
+CRIO_SYSTEMD = CRIO % ("systemd", "did not receive", "/kubepods/a")
+CRIO_CGROUPFS = CRIO % ("cgroupfs", "received", "kubepods.slice")
 
 
 def judged(world, lines, status="ok", clock=CLOCK):
