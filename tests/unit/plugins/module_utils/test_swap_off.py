@@ -119,12 +119,17 @@ def test_swap_that_is_off_already_is_not_touched(node):
     assert answer["state"] == "done" and answer["seen"]["already"] and node.called == ""
 
 
-@pytest.mark.parametrize(("used", "free"), [(1900001, 2000000), (512, 1000), (512, "x")])
+@pytest.mark.parametrize(("used", "free"), [(1900001, 2000000), (1897600, 2000000), (512, 1000), (512, "x")])
 def test_memory_that_does_not_take_it(node, used, free):
     node.swaps("/swapfile file 2000000 %d -2\n" % used)
     node.memory(free)
     answer = node.off()
     assert answer["state"] == "refused" and "nothing was switched off" in answer["reason"] and node.called == ""
+
+
+def test_memory_that_just_takes_it(node):
+    node.swaps("/swapfile file 2000000 1897599 -2\n")
+    assert node.off()["state"] == "done" and node.called == "/swapfile\n"
 
 
 def test_an_empty_swap_needs_no_memory(node):

@@ -46,6 +46,7 @@ SEEN = [
     ("kubespray's unit, enabled under /run", of(file_state="enabled-runtime", main_pid=3), "no", "running"),
     ("made by systemd-run", of(file_state="transient", main_pid=3), "no", "running"),
     ("stopping", of("deactivating", "stop-sigterm"), "yes", "stopping"),
+    ("reading its configuration anew", of("reloading", "reload", main_pid=5), "yes", "running"),
 ]
 
 
@@ -53,6 +54,13 @@ SEEN = [
 def test_what_was_seen(one, boot, kind):
     assert (at_boot(one).answer, state(one).kind) == (boot, kind)
     assert at_boot(one).why and state(one).why
+
+
+@pytest.mark.parametrize(("result", "status", "said"), [
+    ("exit-code", 255, "status 255"), ("signal", 9, "status 9"), ("core-dump", 6, "status 6"), ("timeout", 0, None), ("exit-code", None, None)])
+def test_how_it_ended_is_said(result, status, said):
+    why = state(of("failed", "failed", result=result, exec_main_status=status)).why
+    assert result in why and (said in why if said else "status" not in why)
 
 
 @pytest.mark.parametrize(("file_state", "answer"), [
