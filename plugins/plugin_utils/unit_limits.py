@@ -25,6 +25,7 @@ USER = "user@"  # how the unit of a user's own manager begins
 PAM_USER = "/etc/pam.d/systemd-user"  # whose session that manager has
 NEXT = ("nothing is restarted and systemd is not told: the file counts from the next start of the unit after systemctl daemon-reload (a reboot is both), "
         "which may take their devices away from running containers")
+SELECT = 1024  # as many as select() can wait for
 MORE = f"ask for more with -e {node_limits.VARIABLES[NOFILE]}=NUMBER"
 
 
@@ -73,7 +74,8 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
     if running and not (line or able):
         return None
     diff += "".join(f"process {one.pid} ({one.comm}): {one.soft} (hard {one.hard}) -> {now['soft']} (hard {now['hard']})\n" for one, now in able)
-    notes = [NEXT if line else "", "" if len(able) == len(those) else "a running process whose limit the kernel does not let us raise keeps it until then"]
+    notes = [NEXT if line else "", "" if len(able) == len(those) else "a running process whose limit the kernel does not let us raise keeps it until then",
+             f"a program that uses select() breaks beyond {SELECT} files" if any(one.soft <= SELECT for one in those) else ""]
     return _step(scene, name, line, running, fenced or (_later(told, name) if line else None) or blocked, diff, "; ".join(filter(None, notes)))
 
 

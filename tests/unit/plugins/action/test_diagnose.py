@@ -157,7 +157,7 @@ def test_the_pod_in_question_gets_its_timeline_or_a_sentence(replay, operator, r
     assert (done.report()["notices"] != []) is (record["status"] == "absent")
 
 
-@pytest.mark.parametrize(("code", "more"), [("KM402", ""), ("KM401", " -e kubemend_deep=true")])
+@pytest.mark.parametrize(("code", "more"), [("KM402", ""), ("KM401", " -e kubemend_deep=true"), ("KM404", " -e kubemend_deep=true")])
 def test_the_command_that_repairs_asks_for_what_its_fault_needs(code, more):
     found = model.Finding(code, "critical", None, "w1", None, "used up", "w1")
     step = plan.Step("01-w1", "w1", code, "kernel_setting", 1, "file", node="w1", blocked_by="risk 1 needs -e kubemend_max_risk=1")
