@@ -215,6 +215,12 @@ def _expired(start: Start) -> str:
 
 def _name(start: Start) -> Death | None:
     """The API server refuses the node's name: the certificate is another node's."""
+    found = misnamed(start)
+    return Death(NODE_NAME, f"certificate of {found[0]}, node {found[1]}", found[2]) if found else None
+
+
+def misnamed(start: Start) -> tuple[str, str, str] | None:
+    """(the node of the certificate, the name that was refused, the line that says so), where that is the last word about registering."""
     for line, raw in kubelet_starts.about(start, "register"):
         if line.message.startswith("Successfully registered node"):
             return None
@@ -222,8 +228,7 @@ def _name(start: Start) -> Death | None:
             text, quoted = kubelet_starts.masked(line.get("err") or line.text)
             match = _NAME.search(text)
             if match:
-                return Death(NODE_NAME, _clean(f"certificate of {_part(match.group('q1'), quoted)}, node {_part(match.group('q2'), quoted)}"),
-                             _clean(raw, 400))
+                return _clean(_part(match.group("q1"), quoted)), _clean(_part(match.group("q2"), quoted)), _clean(raw, 400)
     return None
 
 
