@@ -101,7 +101,7 @@ def test_lines_of_the_journal_that_matter():
 
 
 def test_what_the_api_said_of_the_nodes_name_is_kept_in_its_order():
-    head = "2026-11-22T04:00:%02d+0000 w1 kubelet[7]: E1122 04:00:%02d.000000       7 kubelet_node_status.go:1] "
+    head = "2026-11-22T04:00:%02d+0000 w1 kubelet[7]: E1122 04:00:%02d.000000 7 kubelet_node_status.go:1] "
     refused = head + '"Unable to register node with API server" err="nodes \\"w9\\" is forbidden: node \\"w1\\" is not allowed to modify node \\"w9\\""'
     done = head + '"Successfully registered node" node="w1"'
     lines = [one % (second, second) for second, one in enumerate((refused, done, refused, head + '"Attempting to register node" node="w9"'))]
