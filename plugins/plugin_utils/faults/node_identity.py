@@ -78,6 +78,8 @@ def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Hit:
     runs_on = view is not None and view.ready == "True" and known.runs and not known.refused
     if runs_on:
         state = "the API still has it Ready: the kubelet started under the former name, or a moment ago; with its next start it is refused"
+    elif not known.runs:
+        state = "it does not run, and with its next start the API refuses it"
     elif cluster.missing("nodes") or view is None:
         state = "the API refuses it, and what it says of the node now is not known"
     else:
@@ -148,7 +150,7 @@ def _moved(cluster: Cluster, host: Host, view: NodeView | None, listens: list[tu
         advice.append("give the machine its former address back: etcd's member, the certificates and every kubeconfig carry it, so that a new address is a "
                       "control-plane node taken out and joined anew")
     if pinned:
-        said.append(f"--node-ip pins its kubelet to {', '.join(known.node_ips)}, so that it posts no status any more")
+        said.append(f"--node-ip pins its kubelet to {', '.join(known.node_ips)}, so that it cannot post another")
         advice.append("give the machine that address back, or put --node-ip right where it is given (kubeadm-flags.env, the unit's environment, the "
                       "inventory's ip with kubespray) and restart the kubelet's unit")
     if stale and view is not None:
@@ -194,9 +196,10 @@ FAULTS = (
         severity="critical",
         applies="nodes with a kubelet of its own",
         explanation="On a control-plane node etcd or the API server is to listen on an address that the machine does not have: it does not start, and with it "
-                    "the control plane. Or --node-ip pins the kubelet to such an address: it posts no status (\"failed to validate nodeIP\"), and the node "
-                    "becomes NotReady. Or, a warning, none of the Node's InternalIPs in the API is one of the machine's: a kubelet without --node-ip puts "
-                    "that right itself as soon as it posts. ExternalIP is not judged, nor the InternalIPs that a cloud provider tells.",
+                    "the control plane. Or --node-ip pins the kubelet to such an address: it cannot post another (\"failed to validate nodeIP\"), so that the "
+                    "API reaches it no more for logs, exec and metrics, even where the node reads Ready. Or, a warning, none of the Node's InternalIPs in "
+                    "the API is one of the machine's: a kubelet without --node-ip puts that right itself as soon as it posts. ExternalIP is not judged, nor "
+                    "the InternalIPs that a cloud provider tells.",
         remedy="Give the machine its address back, or put --node-ip right and restart the kubelet. Nothing here changes an address.",
         risk=0,
         needs=("system", "kubelet", "manifests"),

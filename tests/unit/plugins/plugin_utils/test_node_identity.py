@@ -9,10 +9,10 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_identity
 
 # As kubelets v1.36.3 and v1.18.4 write them, behind what journalctl puts before.
-STRUCTURED = ('2026-11-23T02:10:01+0000 w9 kubelet[{pid}]: E1123 02:10:01.000000    {pid} kubelet_node_status.go:113] "Unable to register node with API server" '
-              'err="nodes \\"{new}\\" is forbidden: node \\"{old}\\" is not allowed to modify node \\"{new}\\"" node="{new}"')
-OLDER = ('2026-11-23T02:10:01+0000 w9 kubelet[{pid}]: E1123 02:10:01.000000    {pid} kubelet_node_status.go:92] Unable to register node "{new}" with API server: '
-         'nodes "{new}" is forbidden: node "{old}" is not allowed to modify node "{new}"')
+STRUCTURED = ('2026-11-23T02:10:01+0000 w9 kubelet[{pid}]: E1123 02:10:01.000000    {pid} kubelet_node_status.go:113] '
+              '"Unable to register node with API server" err="nodes \\"{new}\\" is forbidden: node \\"{old}\\" is not allowed to modify node \\"{new}\\"" node="{new}"')
+OLDER = ('2026-11-23T02:10:01+0000 w9 kubelet[{pid}]: E1123 02:10:01.000000    {pid} kubelet_node_status.go:92] Unable to register node '
+         '"{new}" with API server: nodes "{new}" is forbidden: node "{old}" is not allowed to modify node "{new}"')
 OLDEST = ('2026-11-23T02:10:01+0000 w9 kubelet[{pid}]: E1123 02:10:01.000000    {pid} kubelet_node_status.go:107] Unable to register node "{new}" with API '
           'server: nodes "{new}" is forbidden: node "{old}" cannot modify node "{new}"')
 DONE = '2026-11-23T02:11:01+0000 w9 kubelet[{pid}]: I1123 02:11:01.000000    {pid} kubelet_node_status.go:76] "Successfully registered node" node="{old}"'
@@ -99,6 +99,15 @@ def test_without_a_certificate_of_a_node(world, certificate, verdict, status):
     world.data("w1", "kubelet")["client_certificate"] = certificate
     found, dummy, told = judged(world, "KM509")
     assert found == verdict and [lack.status for lack in told.missing] == ([status] if status else [])
+
+
+def test_a_kubelet_that_does_not_run_would_not_come_back(world):
+    world.data("w1", "system")["hostname"] = "w9"
+    world.data("w1", "kubelet").update(argv=["/usr/bin/kubelet"], process=None)
+    for ready in ("True", "Unknown"):
+        node(world)["ready"] = ready
+        dummy, found, dummy = judged(world, "KM509")
+        assert found.severity == "critical" and found.summary.endswith("it does not run, and with its next start the API refuses it")
 
 
 def test_without_the_api_the_name_is_wrong_all_the_same(world):
