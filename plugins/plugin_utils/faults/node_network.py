@@ -61,7 +61,7 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -
     if folder.startswith("holds"):
         remedy += "; if it runs, see the runtime's log: a configuration that it cannot read or whose program is missing (/opt/cni/bin), or a folder of its own"
     elif plugin is None:
-        remedy += "; where no node has any, no network plugin was ever installed"
+        remedy += _others(cluster, view)
     return Hit(f"{view.name} is NotReady{since} because it has no network for pods; its folder of CNI configuration {folder}",
                (Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"{one_line(ready.get('reason'), 80)}: {one_line(ready['message'], 400)}"),
                 *proofs), remedy, host=view.host.host if view.host else None, node=view.name)
@@ -82,6 +82,14 @@ def _folder(view: NodeView) -> tuple[str, list[Proof]]:
     else:
         told = "is empty" if not networks.error else "is not there"
     return f"{told} ({networks.folder})", [Proof("file", host.host, path=networks.folder, text=told)]
+
+
+def _others(cluster: Cluster, view: NodeView) -> str:
+    """What the folders of other hosts say where no file names a plugin that is known here."""
+    found = [(host.host, host.identity.networks.names) for host in cluster.hosts if host is not view.host and host.identity.networks]
+    if not any(names for _host, names in found):
+        return "; no other host that answered has any either: was a network plugin ever installed?"
+    return "; others have " + and_others([f"{', '.join(names)} ({host})" for host, names in found if names], 3)
 
 
 def _plugin(cluster: Cluster) -> tuple[str, str] | None:

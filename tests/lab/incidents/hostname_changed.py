@@ -7,7 +7,7 @@ import json
 from ..incident import Incident
 from ..kubeletdown import HEALTHZ
 
-REFUSED = "is not allowed to modify node"
+REFUSED = ("is not allowed to modify node", "only its own Node object")  # the second since nodes are told apart by selectors (1.32)
 
 
 class HostnameChanged(Incident):
@@ -23,8 +23,12 @@ class HostnameChanged(Incident):
 
     def symptom(self, cluster, target):
         since = self.record(cluster, target)["since"]
-        cluster.wait(lambda: REFUSED in cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode(), 60,
-                     f"the API to refuse {target}'s new name")
+
+        def refused():
+            said = cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode()
+            return any("Unable to register node" in line and words in line for line in said.splitlines() for words in REFUSED)
+
+        cluster.wait(refused, 60, f"the API to refuse {target}'s new name")
         cluster.wait(lambda: cluster.kubectl("get", "node", target, "-o", 'jsonpath={.status.conditions[?(@.type=="Ready")].status}').stdout == b"Unknown",
                      120, f"{target} to be NotReady")
 
@@ -32,7 +36,7 @@ class HostnameChanged(Incident):
         cluster.exec(target, ["hostname", target])
         cluster.exec(target, ["systemctl", "restart", "kubelet"])
         cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 90, f"the kubelet of {target}")
-        # Under its new name it asked for a certificate of that name, which nobody approves.
+        # Under its new name it asks for a certificate of that name: new API servers refuse it, of older ones nobody approves it.
         asked = json.loads(cluster.kubectl("get", "csr", "-o", "json").stdout)["items"]
         for one in asked:
             if one["spec"].get("username") == f"system:node:{target}" and not one.get("status"):

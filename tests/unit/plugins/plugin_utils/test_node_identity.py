@@ -8,9 +8,12 @@ from __future__ import annotations
 import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_identity
 
-# As kubelets v1.36.3 and v1.18.4 write them, behind what journalctl puts before.
+# As kubelets write them, behind what journalctl puts before: 1.22, v1.36.3 (from the lab), v1.18.4, 1.7.
 STRUCTURED = ('2026-11-23T02:10:01+0000 w9 kubelet[{pid}]: E1123 02:10:01.000000    {pid} kubelet_node_status.go:113] '
               '"Unable to register node with API server" err="nodes \\"{new}\\" is forbidden: node \\"{old}\\" is not allowed to modify node \\"{new}\\"" node="{new}"')
+NEWEST = ('2026-11-23T02:17:03+0000 w9 kubelet[{pid}]: E1123 02:17:03.489533 {pid} kubelet_node_status.go:114] "Unable to register node with API server, '
+          'error getting existing node" err="nodes \\"{new}\\" is forbidden: User \\"system:node:{old}\\" cannot get resource \\"nodes\\" in API group \\"\\" '
+          'at the cluster scope: node \'{old}\' cannot read \'{new}\', only its own Node object" node="{new}"')
 OLDER = ('2026-11-23T02:10:01+0000 w9 kubelet[{pid}]: E1123 02:10:01.000000    {pid} kubelet_node_status.go:92] Unable to register node '
          '"{new}" with API server: nodes "{new}" is forbidden: node "{old}" is not allowed to modify node "{new}"')
 OLDEST = ('2026-11-23T02:10:01+0000 w9 kubelet[{pid}]: E1123 02:10:01.000000    {pid} kubelet_node_status.go:107] Unable to register node "{new}" with API '
@@ -63,7 +66,7 @@ def test_which_name_a_kubelet_uses(world, hostname, words, verdict):
 @pytest.mark.parametrize(("ready", "line", "severity", "words"), [
     ("Unknown", None, "critical", "the node is NotReady (Ready is Unknown)"), ("False", None, "critical", "Ready is False"),
     ("True", None, "warning", "with its next start it is refused"), ("True", STRUCTURED, "critical", "the API refuses it"),
-    ("True", OLDER, "critical", "the API refuses it"), ("True", OLDEST, "critical", "the API refuses it")])
+    ("True", NEWEST, "critical", "the API refuses it"), ("True", OLDER, "critical", "the API refuses it"), ("True", OLDEST, "critical", "the API refuses it")])
 def test_what_became_of_the_node(world, ready, line, severity, words):
     world.data("w1", "system")["hostname"] = "w9"
     argv(world)
@@ -74,7 +77,8 @@ def test_what_became_of_the_node(world, ready, line, severity, words):
     assert (found.severity, found.component, found.node, found.risk) == (severity, "kubelet", "w1", 0) and words in found.summary
     assert found.summary.startswith("the kubelet of w1 calls its node w9, by the machine's host name, w9, and its certificate is that of w1")
     assert found.remedy.startswith("hostnamectl set-hostname w1, then systemctl restart") and "Nothing here renames a host" in found.remedy
-    assert any("is not allowed to modify" in (proof.text or "") or "cannot modify" in (proof.text or "") for proof in found.evidence) == bool(line)
+    assert any("is not allowed to modify" in (proof.text or "") or "cannot modify" in (proof.text or "")
+               or "only its own Node object" in (proof.text or "") for proof in found.evidence) == bool(line)
 
 
 def test_an_override_is_named_with_its_line(world):
@@ -149,7 +153,7 @@ def test_an_api_that_takes_the_name_is_right(world):
 
 
 @pytest.mark.parametrize(("lines", "more", "verdict"), [
-    ((STRUCTURED,), {}, "present"), ((OLDER,), {"collector": "kubelet_end"}, "present"),
+    ((STRUCTURED,), {}, "present"), ((NEWEST,), {}, "present"), ((NEWEST, DONE), {}, "clear"), ((OLDER,), {"collector": "kubelet_end"}, "present"),
     ((STRUCTURED, DONE), {}, "clear"),                      # it was given its name back without a restart of ours
     ((STRUCTURED,), {"pid": 6}, "clear"),                   # an earlier process
     ((STRUCTURED,), {"old": "w2"}, "clear"),                # another certificate than it has now

@@ -59,8 +59,8 @@ def test_what_a_kubelet_posts(world, status, message, verdict):
 
 
 @pytest.mark.parametrize(("given", "words", "advice"), [
-    ({}, "is empty (/etc/cni/net.d)", "no network plugin was ever installed"),
-    ({"error": "missing"}, "is not there (/etc/cni/net.d)", "no network plugin was ever installed"),
+    ({}, "is empty (/etc/cni/net.d)", "was a network plugin ever installed?"),
+    ({"error": "missing"}, "is not there (/etc/cni/net.d)", "was a network plugin ever installed?"),
     ({"error": "denied"}, "(/etc/cni/net.d) could not be listed: denied", "network plugin's pod"),
     ({"folder": "/opt/cni/conf"}, "is empty (/opt/cni/conf)", ""),
     ({"names": ["10-calico.conflist"]}, "holds 10-calico.conflist (/etc/cni/net.d)", "calico-node (Calico)"),
@@ -82,7 +82,10 @@ def test_other_hosts_tell_which_plugin_it_is(world):
     networks(world)
     networks(world, "m2", "10-flannel.conflist")
     dummy, (found,) = judged(world, "KM519")
-    assert "kube-flannel-ds (flannel)" in found.remedy.replace("Flannel", "flannel") and "ever installed" not in found.remedy
+    assert "the pod of kube-flannel-ds (Flannel)" in found.remedy and "ever installed" not in found.remedy
+    networks(world, "m2", "10-own.conflist")
+    dummy, (found,) = judged(world, "KM519")
+    assert found.remedy.endswith("; others have 10-own.conflist (m2)")
 
 
 def test_a_host_whose_kubelet_is_part_of_another_program_reads_another_folder(world):
