@@ -248,6 +248,15 @@ def test_where_etcd_is_to_listen(world, words, address, verdict):
         assert any("--initial-advertise-peer-urls: 10.0.0.9" in (proof.text or "") for proof in hit.evidence)
 
 
+def test_a_copy_of_the_manifest_is_another_fault(world):
+    etcd(world, *ETCD)
+    files = world.data("m1", "manifests")["files"]
+    copy = dict(next(one for one in files if one["name"] == "etcd.yaml"))
+    copy.update(name="etcd.yaml.bak", path="/etc/kubernetes/manifests/etcd.yaml.bak", text=copy["text"].replace("10.0.0.1", "10.0.0.9"))
+    files.append(copy)
+    assert "10.0.0.9" in copy["text"] and judged(world, "KM518", "m1")[0] == "clear"
+
+
 def test_a_whole_master_that_moved(world):
     """As kubeadm sets it up: all of it stands on one address."""
     etcd(world, *ETCD)
