@@ -12,7 +12,7 @@ __metaclass__ = type
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, dicts
 
-MAX_TAINTS, MAX_CONDITIONS, MAX_TEXT = 50, 20, 320
+MAX_TAINTS, MAX_CONDITIONS, MAX_TEXT, MAX_MESSAGE = 50, 20, 320, 800
 # Of more nodes than these the leases are not asked for: they are megabytes then, for a time that the clocks of hosts tell too.
 MAX_LEASED = 2000
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -32,12 +32,14 @@ def taints_of(item):
 
 
 def conditions_of(item):
-    """[{type, status, reason, since}]: Ready as it is, the others where they are not False."""
+    """[{type, status, reason, since}]: Ready as it is, the others where they are not False; with its message a Ready that is False, as its kubelet said it."""
     found = []
     for one in dicts((item.get("status") or {}).get("conditions"))[:MAX_CONDITIONS]:
         if one.get("type") in CONDITIONS and (one["type"] == "Ready" or one.get("status") != "False"):
             found.append({"type": one["type"], "status": one.get("status"), "reason": str(one.get("reason") or "")[:80],
                           "since": str(one.get("lastTransitionTime") or "")[:40] or None})
+            if one["type"] == "Ready" and one.get("status") == "False":
+                found[-1]["message"] = str(one.get("message") or "")[:MAX_MESSAGE]
     return found
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, pinning
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, node_identity, pinning
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import ControlPlane
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_identity import Identity
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Pinning
 
 # A lock that nobody renewed for this long has no holder: left by a retired master, or by a former release's lock kind.
@@ -39,6 +40,7 @@ class Host:
     devices: Mapping[str, Any] = field(default_factory=dict)
     kubelet_started: datetime | None = None
     pinning: Pinning = Pinning()
+    identity: Identity = Identity()
     working: frozenset[str] = frozenset()  # runs of ours that are at work there
     api_way: Mapping[str, Any] = field(default_factory=dict)
 
@@ -112,7 +114,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         frozenset(str(name) for name in names if name) - {"127.0.0.1", "::1"},
         {name: record.get("status", "error") for name, record in document.get("collectors", {}).items()},
         control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"),
-        moment(kubelet.get("started_at")), pinning.extract(document), _working(control_plane.data(document, "journal")),
+        moment(kubelet.get("started_at")), pinning.extract(document), node_identity.extract(document), _working(control_plane.data(document, "journal")),
         control_plane.data(document, "api_way"))
 
 

@@ -10,7 +10,7 @@ program (k3s, MicroK8s) has no command line of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -82,11 +82,16 @@ def _unreadable(argv: tuple[str, ...]) -> str:
     """Why the command line does not tell all."""
     if not argv:
         return "its command line is not known"
-    if "kubelet" not in [word.rpartition("/")[2] for word in argv[:2]]:
-        return f"it is part of {argv[0].rpartition('/')[2]}, whose command line is not a kubelet's"
+    if inside(argv):
+        return f"it is part of {inside(argv)}, whose command line is not a kubelet's"
     if flags.string_flag(argv, "dynamic-config-dir"):
         return "--dynamic-config-dir may give it another configuration through the API"
     return ""
+
+
+def inside(argv: Sequence[str]) -> str:
+    """The program that holds this kubelet (k3s, kubelite), whose command line is not a kubelet's; empty where it is one of its own."""
+    return "" if "kubelet" in [word.rpartition("/")[2] for word in argv[:2]] or not argv else argv[0].rpartition("/")[2]
 
 
 def _settings(record: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], Setting]]:

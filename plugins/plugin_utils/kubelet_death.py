@@ -95,6 +95,10 @@ _FIELD = re.compile(r'KubeletConfiguration\.(?P<w>[\w.]+)|unknown field "(?P<q1>
 _EXPIRED = re.compile(r"[Pp]art of the existing bootstrap client certificate(?: in (?P<w>\S+))? is expired: (?P<x>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4})")
 # k/k#47695 "cannot modify"; microshift#761 (1.21) "is not allowed to modify"; 1.7 did not quote the names
 _NAME = re.compile(r'nodes "\d+" is forbidden: node "(?P<q1>\d+)" (?:is not allowed to|cannot) modify node "(?P<q2>\d+)"')
+# m 1.36.3, whose API server, since nodes are told apart by selectors (beta with 1.32), does not even let it look whether there is such a Node
+_UNSEEN = re.compile(r'nodes "(?P<q2>\d+)" is forbidden: User "(?P<q1>\d+)" cannot get resource "\d+" in API group "\d+" at the cluster scope: '
+                     r"node '[^']{1,253}' cannot read '[^']{1,253}', only its own Node object")
+_USER = "system:node:"
 
 
 @dataclass(frozen=True)
@@ -215,15 +219,20 @@ def _expired(start: Start) -> str:
 
 def _name(start: Start) -> Death | None:
     """The API server refuses the node's name: the certificate is another node's."""
+    found = misnamed(start)
+    return Death(NODE_NAME, f"certificate of {found[0]}, node {found[1]}", found[2]) if found else None
+
+
+def misnamed(start: Start) -> tuple[str, str, str] | None:
+    """(the node of the certificate, the name that was refused, the line that says so), where that is the last word about registering."""
     for line, raw in kubelet_starts.about(start, "register"):
         if line.message.startswith("Successfully registered node"):
             return None
         if line.message.startswith("Unable to register node"):
             text, quoted = kubelet_starts.masked(line.get("err") or line.text)
-            match = _NAME.search(text)
+            match = _NAME.search(text) or _UNSEEN.search(text)
             if match:
-                return Death(NODE_NAME, _clean(f"certificate of {_part(match.group('q1'), quoted)}, node {_part(match.group('q2'), quoted)}"),
-                             _clean(raw, 400))
+                return _clean(_part(match.group("q1"), quoted).removeprefix(_USER)), _clean(_part(match.group("q2"), quoted)), _clean(raw, 400)
     return None
 
 

@@ -32,6 +32,7 @@ class NodeView:
     leased: datetime | None
     cordoned: bool
     ours: Mapping[str, Any] | None
+    internal: tuple[str, ...] = ()
 
     def condition(self, kind: str) -> Mapping[str, Any] | None:
         """Ready, or another that is not False."""
@@ -48,7 +49,8 @@ def views(cluster: Cluster) -> Iterator[NodeView]:
         yield NodeView(one_line(item.get("name"), 253), host, item.get("ready"), bool(item.get("control_plane")),
                        next((str(labels[name]) for name in ZONES if labels.get(name)), None), "taints" in item, _mappings(item.get("taints")),
                        _mappings(item.get("conditions")), timestamp(item.get("lease")), item.get("unschedulable") is True,
-                       cordon if isinstance(cordon, Mapping) else None)
+                       cordon if isinstance(cordon, Mapping) else None,
+                       tuple(str(one["address"]) for one in _mappings(item.get("addresses")) if one.get("type") == "InternalIP" and one.get("address")))
 
 
 def _mappings(values: Any) -> tuple[Mapping[str, Any], ...]:

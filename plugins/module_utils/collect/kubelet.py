@@ -19,7 +19,8 @@ OTHERS = (
     ("/var/lib/rancher/k3s/agent", ("k3s-agent.service",)), ("/var/snap/microk8s", ("snap.microk8s.daemon-kubelite.service",)),
 )
 UNIT = "kubelet.service"
-MAX_DROPINS = 64
+MAX_DROPINS, MAX_NETWORKS = 64, 20
+NETWORKS = "/etc/cni/net.d"
 CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
 
@@ -129,7 +130,7 @@ def _configuration(argv, folder):
     return {
         "config": config, "config_dropins": dropins, "kubeconfig": credentials,
         "client_certificate": _client_certificate(raw, base, path_of("cert-dir")), "ca": _authority(raw, base),
-        "static_pod_path": static, "static_pod_path_source": source, "healthz": _healthz(argv, texts),
+        "static_pod_path": static, "static_pod_path_source": source, "healthz": _healthz(argv, texts), "cni": networks(path_of("cni-conf-dir") or NETWORKS),
     }
 
 
@@ -151,6 +152,27 @@ def static_pods(flag, folder, config_path, texts):
         if value:
             return os.path.normpath(os.path.join(os.path.dirname(config_path or "/"), value)), "config"
     return None, None
+
+
+def networks(folder):
+    """{folder, files, error}: name and size of what configures the network of pods. Up to 1.23 the kubelet reads this folder, later the runtime,
+    which may have been told another.
+    """
+    found, error = [], None
+    try:
+        for name in sorted(os.listdir(folder)):
+            if name.endswith((".conf", ".conflist", ".json")) and len(found) < MAX_NETWORKS:
+                found.append({"name": files.one_line(name, 120), "size": _size(os.path.join(folder, name))})
+    except OSError as failure:
+        error = files.reason(failure)
+    return {"folder": folder, "files": found, "error": error}
+
+
+def _size(path):
+    try:
+        return os.stat(path).st_size
+    except OSError:  # a link to nowhere
+        return None
 
 
 def _client_certificate(text, base, cert_dir):

@@ -12,8 +12,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec 
 
 RUNTIMES = ("containerd.service", "crio.service", "docker.service", "cri-docker.service")
 MATTERS = ("unable to freeze", "cpu manager", "cpumanager", "memory manager", "memorymanager", "static policy", "failed to start containermanager",
-           "failed to run kubelet", "failed to initialize cpu manager", "expected cgroupspath to be of format",
-           "receive slice as parent", "received slice as parent")
+           "failed to run kubelet", "failed to initialize cpu manager", "expected cgroupspath to be of format", "receive slice as parent",
+           "received slice as parent", "is not allowed to modify node", "cannot modify node", "only its own node object", "successfully registered node")
 # What runs out repeats itself in many words (one line per pod or image): it must not push out the others.
 OPEN_FILES = ("too many open files", "no space left on device", "failed to allocate directory watch", "status=205/limits", "failed at step limits")
 READ_LINES, READ_BYTES, KEPT, LONGEST = 5000, 4 * 1024 * 1024, 60, 600

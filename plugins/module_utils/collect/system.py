@@ -12,14 +12,16 @@ import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, kubeconfig
 
-MAX_ADDRESSES = 256
+# kube-proxy's mode ipvs gives a node the address of every service.
+MAX_ADDRESSES, MAX_TRIE = 1024, 4194304
 
 
 def collect(context):
     """What this machine is."""
     context.source = "/proc, /etc, /sys/fs/cgroup"
-    addresses = ipv4(files.text("/proc/net/fib_trie", 1048576, "")) + ipv6(files.text("/proc/net/if_inet6", 262144, ""))
-    context.truncated = len(addresses) > MAX_ADDRESSES
+    trie = _whole("/proc/net/fib_trie")
+    addresses = ipv4(trie) + ipv6(_whole("/proc/net/if_inet6"))
+    context.truncated = len(addresses) > MAX_ADDRESSES or len(trie) >= MAX_TRIE
     uptime = files.text("/proc/uptime", 64, "0").split()
     return {
         "hostname": os.uname()[1], "machine_id": _line("/etc/machine-id"), "boot_id": _line("/proc/sys/kernel/random/boot_id"),
@@ -27,6 +29,14 @@ def collect(context):
         "os_release": kubeconfig.os_release(files.text("/etc/os-release") or files.text("/usr/lib/os-release") or ""),
         "cgroup": cgroup_version(), "addresses": addresses[:MAX_ADDRESSES], "clock": time.time(),
     }
+
+
+def _whole(path):
+    """The text of a file of /proc, of which one read gives a page: an address behind it would read as one that is not here."""
+    try:
+        return files.read(path, MAX_TRIE).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _line(path):

@@ -13,6 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     node_api,
     node_boot,
     node_cgroups,
+    node_identity,
     node_swap,
     node_way,
     nodes,
@@ -34,5 +35,5 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
 
 
 CATALOGUE = _catalogue(*(module.FAULTS for module in (
-    control_plane, kubelet, limits, managers, node_api, node_boot, node_cgroups, node_swap, node_way, nodes, pinning, run, scheduling,
-    scheduling_tree)))
+    control_plane, kubelet, limits, managers, node_api, node_boot, node_cgroups, node_identity, node_swap, node_way, nodes, pinning, run,
+    scheduling, scheduling_tree)))

@@ -97,7 +97,16 @@ def test_of_the_conditions_what_is_not_well_and_ready():
     found = collect_nodes.conditions_of({"status": {"conditions": given}})
     assert [(one["type"], one["status"]) for one in found] == [("DiskPressure", "True"), ("PIDPressure", "Unknown"), ("Ready", "True")]
     assert all(len(one["reason"]) == 80 and one["since"] == "2027-01-15T08:00:00Z" for one in found) and len(json.dumps(found)) < 700
-    assert collect_nodes.conditions_of({}) == []
+    assert collect_nodes.conditions_of({}) == [] and not any("message" in one for one in found)
+
+
+@pytest.mark.parametrize(("given", "kept"), [
+    ({"type": "Ready", "status": "False", "message": "m" * 9000}, "m" * collect_nodes.MAX_MESSAGE), ({"type": "Ready", "status": "False"}, ""),
+    ({"type": "Ready", "status": "False", "message": None}, ""), ({"type": "Ready", "status": "Unknown", "message": "stopped posting"}, None),
+    ({"type": "DiskPressure", "status": "True", "message": "m"}, None)])
+def test_the_message_of_a_node_that_says_that_it_is_not_ready(given, kept):
+    (found,) = collect_nodes.conditions_of({"status": {"conditions": [given]}})
+    assert found.get("message") == kept
 
 
 def test_leases_come_by_one_list_or_not_at_all():

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import component_http, etcd, web, system
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import component_http, etcd, files, web, system
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Context, Denied, Failed
 
 
@@ -213,6 +213,23 @@ def test_etcd_url(url, expected):
 def test_own_addresses(capture):
     assert system.ipv4(capture("fib_trie.txt"))[0].startswith("10.89.")
     assert not any(address.startswith("127.") for address in system.ipv4(capture("fib_trie.txt")))
+
+
+def test_addresses_behind_the_first_page_are_read(tmp_path, monkeypatch):
+    """The kernel gives a page of such a file at each read."""
+    read = files.os.read
+    monkeypatch.setattr(files.os, "read", lambda descriptor, size: read(descriptor, min(size, 4096)))
+    text = "".join("|-- 10.0.%d.%d\n/32 host LOCAL\n" % (number // 250, number % 250 + 1) for number in range(500))
+    (tmp_path / "trie").write_text(text)
+    assert len(text) > 8192 and len(system.ipv4(system._whole(str(tmp_path / "trie")))) == 500 and system._whole("/nowhere") == ""
+
+
+@pytest.mark.parametrize("count, cut", [(3, False), (system.MAX_ADDRESSES, False), (system.MAX_ADDRESSES + 1, True)])
+def test_more_addresses_than_are_kept_are_said(monkeypatch, count, cut):
+    text = "".join("|-- 10.%d.%d.1\n/32 host LOCAL\n" % (number // 250, number % 250) for number in range(count))
+    monkeypatch.setattr(system, "_whole", lambda path: text if path.endswith("fib_trie") else "")
+    context = Context({}, [], {})
+    assert (len(system.collect(context)["addresses"]), context.truncated) == (min(count, system.MAX_ADDRESSES), cut)
 
 
 @pytest.mark.parametrize("digits, expected", [

@@ -52,6 +52,22 @@ def test_environment_file(text, expected):
     assert unit.environment_file(text) == expected
 
 
+def test_the_folder_of_cni_configuration(tmp_path):
+    folder = tmp_path / "net.d"
+    assert kubelet.networks(str(folder)) == {"folder": str(folder), "files": [], "error": "missing"}
+    folder.mkdir()
+    assert kubelet.networks(str(folder)) == {"folder": str(folder), "files": [], "error": None}
+    (folder / "10-calico.conflist").write_text("{}")
+    (folder / "00-empty.conf").write_text("")
+    (folder / "calico-kubeconfig").write_text("secret")
+    (folder / "99-gone.json").symlink_to("/nowhere")
+    found = kubelet.networks(str(folder))
+    assert [(one["name"], one["size"]) for one in found["files"]] == [("00-empty.conf", 0), ("10-calico.conflist", 2), ("99-gone.json", None)]
+    for number in range(60):
+        (folder / ("%d.conf" % number)).write_text("x")
+    assert len(kubelet.networks(str(folder))["files"]) == kubelet.MAX_NETWORKS
+
+
 def test_braces_are_one_word_and_dollars_are_kept():
     block = {"ExecStart": ["{ path=/k ; argv[]=/k ${A} $A x$$y ${NO} ; ignore_errors=no }"], "Environment": ['"A=b c"']}
     assert unit.command_line(block, lambda path: None) == ["/k", "b c", "b", "c", "x$y", ""]

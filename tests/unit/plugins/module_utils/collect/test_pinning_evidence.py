@@ -98,3 +98,12 @@ def test_lines_of_the_journal_that_matter():
     found = kubelet_log.chosen(text)
     assert [line[:19] for line in found] == ["2026-11-22T04:00:20", "2026-11-22T04:00:21"] and "abcdefghij" not in found[1]
     assert len(kubelet_log.chosen("\n".join("w1 x[%d]: %d unable to freeze" % (n, n) for n in range(100)))) == kubelet_log.KEPT
+
+
+def test_what_the_api_said_of_the_nodes_name_is_kept_in_its_order():
+    head = "2026-11-22T04:00:%02d+0000 w1 kubelet[7]: E1122 04:00:%02d.000000 7 kubelet_node_status.go:1] "
+    refused = head + '"Unable to register node with API server" err="nodes \\"w9\\" is forbidden: node \\"w1\\" is not allowed to modify node \\"w9\\""'
+    done = head + '"Successfully registered node" node="w1"'
+    lines = [one % (second, second) for second, one in enumerate((refused, done, refused, head + '"Attempting to register node" node="w9"'))]
+    assert kubelet_log.chosen("\n".join(lines)) == [lines[1], lines[2]]
+    assert kubelet_log.chosen("\n".join(lines[:2])) == lines[:2]
