@@ -43,12 +43,12 @@ def unheard(cluster: Cluster) -> Iterator[Outcome]:
         missing += host.missing("kubelet")
         if host.kubelet_started is None:
             continue  # it does not run: why is a fault of its own
+        if view.ready == "False" and any(word in _words(view).lower() for word in ELSEWHERE):
+            continue
         if _young(cluster, host):
             missing.append(Missing(host.host, "kubelet", "error"))
-        elif view.ready == "Unknown":
-            hits.append(_silent(cluster, view, host))
-        elif not any(word in _words(view).lower() for word in ELSEWHERE):
-            hits.append(_unwell(cluster, view, host))
+        else:
+            hits.append((_silent if view.ready == "Unknown" else _unwell)(cluster, view, host))
     yield Outcome(tuple(hits), tuple(missing), component="kubelet")
 
 
@@ -98,5 +98,6 @@ FAULTS = (
         cluster_needs=("nodes",),
         cluster=unheard,
         references=("https://kubernetes.io/docs/concepts/architecture/nodes/#condition",),
+        explained_by=frozenset((("KM509", None), ("KM518", None))),
     ),
 )

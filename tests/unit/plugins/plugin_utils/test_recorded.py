@@ -68,7 +68,6 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM515": {"present": "the lab's nodes share the machine's cgroups, of which its kubelets are told not to mind"},
     "KM516": {"present": "no kubelet of the lab has dockershim"},
     "KM517": {"present": "the lab's kubelets may not change the machine's kernel; test_node_kubelet.py has their last words"},
-    "KM504": {"clear": "the nodes of a lab share one kernel, and with it the swap; test_node_swap.py has others"},
     "KM520": dict.fromkeys(("present", "clear"), "recorded before the collector boot was; tests/lab/test_boot.py makes it, test_node_boot.py has layouts"),
     "KM521": dict.fromkeys(("present", "clear"), "recorded before the collector boot was; test_node_boot.py has them"),
     "KM522": dict.fromkeys(("present", "clear"), "no machine of the lab has SELinux; test_node_boot.py has them"),
