@@ -113,6 +113,14 @@ def test_killed_between_the_file_and_the_kernel(node, written, told, value):
     assert answer["state"] == "done" and told in answer["reason"] and node.value() == value and proof.unproven(node.root) == []
 
 
+def test_killed_and_somebody_else_wrote_the_file(node):
+    node.do()
+    node.place(KEY).write_text("128\n")
+    node.path.write_text("%s = 500\n" % KEY)
+    assert "nothing of it was written" in node.forget()["reason"] and node.value() == 128
+    assert proof.read(RUN, "01-raise", node.root)["state"] == "not_done"
+
+
 def test_the_same_step_is_not_done_twice(node):
     node.do()
     node.place(KEY).write_text("128\n")
