@@ -82,7 +82,7 @@ def test_a_kernel_that_keeps_its_value(node, monkeypatch):
     assert answer["state"] == "rolled_back" and "is 128 after 8192 was written" in answer["reason"] and not node.path.exists()
 
 
-def test_a_setting_that_is_gone_meanwhile(node, monkeypatch):
+def test_a_setting_that_is_gone_meanwhile(node):
     """It can neither be raised nor put back: that is said, and what was interrupted there is not proven."""
     assert "fs.none of w1 was not raised to 5" in kernel_setting.run({"fs.none": 5}, str(node.kernel), "w1")
     node.do()
