@@ -101,6 +101,12 @@ def test_killed_before_its_end_was_written(node, written, told):
     assert answer["state"] == "done" and told in answer["reason"] and proof.unproven(node.root) == []
 
 
+def test_killed_and_somebody_else_wrote_the_file(node):
+    node.do()
+    node.path.write_text("%s 5\n" % ALL)
+    assert "nothing of it was written" in node.forget()["reason"] and proof.read(RUN, "01-raise", node.root)["state"] == "not_done"
+
+
 def test_under_the_lock_of_its_run_once_and_never_in_check_mode(node):
     assert node.do(check=True)["state"] == "skipped" and not os.path.exists(node.root) and not node.path.exists()
     lock.acquire(NEXT, {}, 900, root=node.root)

@@ -77,6 +77,30 @@ def test_what_the_kernel_does_not_take_is_taken_back(node, monkeypatch):
     assert answer["state"] == "rolled_back" and "as it was" in answer["reason"] and not node.path.exists() and node.value() == 128
 
 
+def test_a_kernel_that_keeps_its_value(node, monkeypatch):
+    monkeypatch.setattr(kernel_setting, "read", lambda key, kernel, host: 128)
+    answer = node.do()
+    assert answer["state"] == "rolled_back" and "is 128 after 8192 was written" in answer["reason"] and not node.path.exists()
+
+
+def test_a_setting_that_is_gone_meanwhile(node):
+    """It can neither be raised nor put back: that is said, and what was interrupted there is not proven."""
+    assert "fs.none of w1 was not raised to 5" in kernel_setting.run({"fs.none": 5}, str(node.kernel), "w1")
+    node.do()
+    node.place(KEY).unlink()
+    assert "was not raised to 8192" in node.forget()["reason"] and proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+
+
+def test_what_cannot_be_lowered_again_is_said(node, monkeypatch):
+    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host: node.place(KEY).unlink() or "it was refused")
+    answer = node.do()
+    assert answer["state"] == "failed" and "it was refused; and %s of w1 is not 128 again" % KEY in answer["reason"] and not node.path.exists()
+
+
+def test_a_line_that_says_it_already_stays_as_it_is_written():
+    assert kernel_setting.merged(b"fs.file-max=5 \nfs/file-max = 6\n", {OTHER: 5}) == b"fs.file-max=5 \nfs/file-max = 6\n"
+
+
 def test_a_setting_that_is_no_number_is_refused_before_any_is_raised(node):
     node.place(KEY).write_text("128 256\n")
     answer = node.do({OTHER: 2097152, KEY: 8192})
@@ -112,6 +136,14 @@ def test_killed_between_the_file_and_the_kernel(node, written, told, value):
         node.path.unlink()
     answer = node.forget()
     assert answer["state"] == "done" and told in answer["reason"] and node.value() == value and proof.unproven(node.root) == []
+
+
+def test_killed_and_somebody_else_wrote_the_file(node):
+    node.do()
+    node.place(KEY).write_text("128\n")
+    node.path.write_text("%s = 500\n" % KEY)
+    assert "nothing of it was written" in node.forget()["reason"] and node.value() == 128
+    assert proof.read(RUN, "01-raise", node.root)["state"] == "not_done"
 
 
 def test_the_same_step_is_not_done_twice(node):

@@ -43,6 +43,21 @@ def test_the_pod_is_guaranteed_and_fetches_nothing():
     assert (container["image"], container["imagePullPolicy"]) == (IMAGE, "Never")
 
 
+def test_the_pod_may_do_nothing():
+    pod = json.loads(pinned_pod.manifest(IMAGE, 1))
+    assert (pod["metadata"]["name"], pod["metadata"]["namespace"]) == ("kubemend-pinned", "kube-system")
+    assert pod["spec"]["containers"][0]["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    told = [pod["spec"][key] for key in ("automountServiceAccountToken", "enableServiceLinks", "hostNetwork", "terminationGracePeriodSeconds")]
+    assert told == [False, False, True, 1]
+
+
+@pytest.mark.parametrize(("listed", "found"), [
+    ([OWN], OWN), ([{**OWN, "name": "other"}], None), ([{**OWN, "pod": "shop/kubemend-pinned-w1"}], None), ([{**OWN, "pod": None}, OWN], OWN), (None, None)])
+def test_which_container_is_ours(monkeypatch: pytest.MonkeyPatch, listed: Any, found: Any) -> None:
+    monkeypatch.setattr(pinned_pod.pinning, "collect", lambda context: {"containers": listed})
+    assert pinned_pod._container({}) == found
+
+
 class Node:
     """A kubelet that starts what lies in its folder, and stops what does not."""
 
@@ -65,11 +80,12 @@ class Node:
     def container(self):
         if not self.file.exists():
             return OWN if self.stuck else None
+        self.image = json.loads(self.file.read_text())["spec"]["containers"][0]["image"]
         self.state.write_text(state() if self.pins else state("0-3", {}))
         return OWN
 
-    def do(self) -> tuple[str, str]:
-        wanted = {"id": "04-pinned", "remedy": "pinned_pod", "change": {"path": str(self.file), "whole_cores": False, "state": str(self.state)}}
+    def do(self, whole_cores: bool = False) -> tuple[str, str]:
+        wanted = {"id": "04-pinned", "remedy": "pinned_pod", "change": {"path": str(self.file), "whole_cores": whole_cores, "state": str(self.state)}}
         found, why, _seen = pinned_pod.do(journal.Step(RUN, "04-pinned", "pinned", "KM301", self.root), wanted, "w1")
         return found, why or ""
 
@@ -82,6 +98,16 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 def test_shown_and_gone_again(node: Node) -> None:
     assert node.do() == ("proven", "a pod of ours had CPUs 1 alone") and not node.static.exists() and proof.unproven(node.root) == []
     assert node.do()[0] == "failed"  # the same step once more: a connection that was made twice
+
+
+def test_of_several_images_the_newest(node: Node) -> None:
+    node.images = [IMAGE, "registry.k8s.io/pause:3.9", "registry.k8s.io/pause:3.1"]
+    assert node.do()[0] == "proven" and node.image == "registry.k8s.io/pause:3.9"
+
+
+def test_where_whole_cores_are_given_one_thread_proves_nothing(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pinned_pod.pinning, "topology", lambda: [[0, 0, 0, 0], [1, 0, 0, 0], [2, 1, 0, 0], [3, 1, 0, 0]])
+    assert "gives it 1 of which none are everybody's" in node.do(whole_cores=True)[1]
 
 
 def test_a_node_that_does_not_pin_fails_and_keeps_nothing(node: Node) -> None:
@@ -109,7 +135,26 @@ def test_refused_before_anything_is_written(node: Node, change: dict[str, Any], 
 def test_somebody_elses_file_is_left(node: Node) -> None:
     node.static.mkdir()
     node.file.write_text("mine")
-    assert node.do()[0] == "not_done" and node.file.read_text() == "mine"
+    found, why = node.do()
+    assert found == "not_done" and "is there already on w1" in why and node.file.read_text() == "mine"
+
+
+def test_a_kubelet_without_a_folder_of_static_pods(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pinned_pod.kubelet_restart, "look", lambda host: SimpleNamespace(healthy=True, evidence={"static_pod_path": None}))
+    assert "starts no static pods from" in node.do()[1]
+
+
+def test_killed_and_something_else_lies_there_now(node: Node) -> None:
+    """The folder that was made for it stays for what others put there; what is no file of ours is named."""
+    node.static.mkdir()
+    node.file.write_bytes(pinned_pod.manifest(IMAGE, 1))
+    (node.static / "other.yaml").write_text("{}")
+    record = {"host": "w1", "path": str(node.file), "made": True}
+    step = journal.Step(RUN, "r", "recover", "KM902", node.root)
+    assert pinned_pod.resumed(record, step) == ("not_done", "its test pod is gone") and (node.static / "other.yaml").exists()
+    node.file.mkdir()
+    found, why = pinned_pod.resumed(record, step)
+    assert found == "failed" and "is still there" in why and node.file.exists()
 
 
 @pytest.mark.parametrize("made", [True, False])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, proof, revert_run, swap_off
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, change, durable, proof, revert_run, swap_off
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 HEAD = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
@@ -191,6 +191,27 @@ def test_what_was_killed_before_it_was_off_is_not_done_by_the_next(node):
     answer = node.forget()
     assert answer["state"] == "done" and "is still on" in answer["reason"] and node.called == "/swapfile\n"
     assert proof.read(RUN, "01-swap", node.root)["state"] == "not_done"
+
+
+@pytest.mark.parametrize("entry", [None, {"end": None}, {"end": {"result": "abandoned"}}])
+def test_a_file_whose_step_was_killed_before_it_was_written(entry):
+    record = {"remedy": "swap_persistence", "path": "/etc/fstab", "entry": entry}
+    assert swap_off.resumed(record) == ("not_done", "nothing of it was written")
+
+
+def test_what_nobody_can_read_after_a_kill_is_not_proven(node):
+    node.off()
+    (node.proc / "swaps").write_text("nonsense")
+    assert "cannot be read" in node.forget()["reason"] and proof.read(RUN, "01-swap", node.root)["state"] == "failed"
+
+
+@pytest.mark.parametrize("changed, state", [(True, "failed"), (False, "not_done")])
+def test_a_file_that_may_have_been_written_is_no_file_that_was_not(node, monkeypatch, changed, state):
+    def fails(*dummy):
+        raise durable.ChangeError("the disk is full", changed=changed)
+
+    monkeypatch.setattr(change, "compare_and_swap", fails)
+    assert "the disk is full" in node.comment()["reason"] and proof.read(RUN, "01-swap", node.root)["state"] == state
 
 
 def test_a_file_whose_step_was_killed(node):
