@@ -21,7 +21,7 @@ class IpForwardOff(Incident):
     target = "w1"
 
     def break_(self, cluster, target):
-        own, machine = cluster.exec(target, ["readlink", "/proc/1/ns/net"]).stdout.decode().strip(), os.readlink("/proc/1/ns/net")
+        own, machine = cluster.exec(target, ["readlink", "/proc/1/ns/net"]).stdout.decode().strip(), os.readlink("/proc/self/ns/net")
         assert own != machine, f"{target} shares the machine's network: nothing is switched off in it"
         cluster.exec(target, f"echo 0 > {PLACE}")
 
