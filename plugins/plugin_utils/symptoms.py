@@ -57,5 +57,10 @@ SYMPTOMS = {
             causes=("KM512", "KM511", "KM503", "KM502", "KM501", "KM504", "KM505", "KM506", "KM507", "KM510", "KM515", "KM516", "KM517", "KM301", "KM302",
                     "KM303", "KM304", "KM305", "KM306", "KM307", "KM309", "KM310", "KM401", "KM402", "KM409", "KM514", "KM513"),
         ),
+        Symptom(
+            name="pods_stay_pending",
+            title="Pods stay Pending",
+            causes=("KM203", "KM204", "KM202", "KM201", "KM210", "KM211", "KM212", "KM213", "KM214", "KM215", "KM513", "KM514"),
+        ),
     )
 }

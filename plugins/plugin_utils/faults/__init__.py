@@ -16,6 +16,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     pinning,
     run,
     scheduling,
+    scheduling_pending,
     scheduling_tree,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault
@@ -30,5 +31,5 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
     return dict(sorted(found.items()))
 
 
-CATALOGUE = _catalogue(control_plane.FAULTS, scheduling.FAULTS, scheduling_tree.FAULTS, managers.FAULTS, pinning.FAULTS, limits.FAULTS, nodes.FAULTS,
-                       kubelet.FAULTS, node_api.FAULTS, node_swap.FAULTS, run.FAULTS)
+CATALOGUE = _catalogue(control_plane.FAULTS, scheduling.FAULTS, scheduling_tree.FAULTS, scheduling_pending.FAULTS, managers.FAULTS, pinning.FAULTS,
+                       limits.FAULTS, nodes.FAULTS, kubelet.FAULTS, node_api.FAULTS, node_swap.FAULTS, run.FAULTS)

@@ -198,8 +198,8 @@ FAULTS = (
         applies="clusters whose hosts run kube-scheduler",
         explanation="Schedulers 1.18.0 to 1.18.6 (and 1.19.0 up to rc.2) keep a list of nodes that is made anew when nodes come or go, zone by zone in "
                     "turn. The cursors are not set back before, so that nodes that join while the zones are uneven push others out of the list: they get "
-                    "no pods until the next change, while the API shows them Ready. Up to 1.17 the next round finds them again. A vendor's build of these versions may "
-                    "have the cure: unknown. With one zone nothing is lost.",
+                    "no pods until the next change, while the API shows them Ready. Up to 1.17 the next round finds them again. A vendor's build of "
+                    "these versions may have the cure: unknown. With one zone nothing is lost.",
         remedy="Upgrade the schedulers; until then restart the one that leads after nodes joined.",
         risk=0,
         needs=("instances", "component_http", "manifests"),
