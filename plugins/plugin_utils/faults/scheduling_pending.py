@@ -17,8 +17,11 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, and_others
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
-# A scheduler says something of a pod within seconds; one that has thousands in its queue takes longer.
-UNSEEN_SECONDS = 300
+# A scheduler says something of a pod within seconds, but for thousands in its queue; and whoever adds nodes for pods that wait needs minutes.
+WAITED_SECONDS = 300
+# Nodes of the control plane are left out on purpose, and are no reason why the others do not fit.
+OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd")
+CHOSEN = frozenset({"affinity", "node_name", "pod_affinity"})
 
 
 def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
@@ -68,15 +71,14 @@ def unserved(cluster: Cluster) -> Iterator[Outcome]:
     if not missing and "unseen" not in seen:
         missing.append(Missing(cluster.api_host or "cluster API", "pending", "not_asked"))  # an older release collected it
     running = [item for host in cluster.hosts if host.control_plane for item in host.control_plane.of(SCHEDULER)]
-    served = frozenset().union(*(election.scheduler_names(item) for item in running))
-    now, hits = timestamp(cluster.collected_at), []
+    served, hits = frozenset().union(*(election.scheduler_names(item) for item in running)), []
     for one in seen.get("unseen") or ():
-        since = timestamp(one.get("since"))
+        waited = _waited(cluster, one.get("since"))
         if one.get("scheduler") in served:
             continue  # that one is late, or does not lead (KM203)
-        if since is None or now is None:
+        if waited is None:
             missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
-        elif (now - since).total_seconds() >= UNSEEN_SECONDS:
+        elif waited >= WAITED_SECONDS:
             # what runs the usual one may be a host that is silent, or a program that is more than it
             silent = election.silent_members(cluster, "instances") if one.get("scheduler") == USUAL else []
             if silent or one.get("scheduler") == USUAL and not running:
@@ -104,6 +106,18 @@ def _pending(cluster: Cluster) -> list[Missing]:
     return missing
 
 
+def _waited(cluster: Cluster, since: Any) -> float | None:
+    began, now = timestamp(since), timestamp(cluster.collected_at)
+    return None if began is None or now is None else (now - began).total_seconds()
+
+
+def _counted(entry: Mapping[str, Any]) -> list[scheduling_reasons.Reason]:
+    """The reasons without those that are meant to be: of the control plane's nodes, and of all others where a DaemonSet's pod is of one node."""
+    meant = ("affinity", "node_name", "prefilter") if entry.get("targets") else ()
+    return [one for one in scheduling_reasons.parse(entry.get("message")).reasons
+            if one.kind not in meant and not (one.kind == "taint" and one.name.split("=", 1)[0] in OF_CONTROL_PLANE)]
+
+
 def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], Iterator[Outcome]]:
     """The predicate of a reason that the scheduler itself gives (KM210 to KM215)."""
 
@@ -111,16 +125,20 @@ def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], I
         if cluster.key is None:
             yield Outcome(applies=False, note="no Kubernetes found on these hosts")
             return
-        waiting, alone = [], False
+        missing, waiting, alone = _pending(cluster), [], False
         for entry in (cluster.answer("pending") or {}).get("items") or ():
-            reasons = scheduling_reasons.parse(entry.get("message")).reasons
-            # every pod of a DaemonSet is of one node, and all others say that they are not it
-            counted = [one for one in reasons if not (entry.get("targets") and one.kind in ("affinity", "node_name", "prefilter"))]
+            counted = _counted(entry)
             mine = [one for one in counted if one.kind in kinds]
-            if mine:
+            # Most selectors leave nodes out: they are the reason where there is no other one.
+            if not mine or kinds == CHOSEN and len(mine) < len(counted):
+                continue
+            waited = _waited(cluster, entry.get("since"))
+            if waited is None:
+                missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
+            elif waited >= WAITED_SECONDS:
                 waiting.append((entry, mine))
                 alone = alone or len(mine) == len(counted)
-        yield Outcome((_said(cluster, waiting, alone, what, advice),) if waiting else (), tuple(_pending(cluster)))
+        yield Outcome((_said(cluster, waiting, alone, what, advice),) if waiting else (), tuple(missing))
 
     return predicate
 
@@ -170,11 +188,12 @@ FAULTS = (
         cluster=unserved,
     ),
     _fault("KM210", "Pods ask for more than nodes have left", frozenset({"resource"}), "nodes have not enough left of what they request",
-           "The scheduler found nodes without enough of a resource: what pods request counts, not what they use, and extended resources only where a plugin "
-           "offers them.", "lower the requests, remove pods that are not needed, or add nodes with that resource"),
-    _fault("KM211", "Pods match no node by selector or affinity", frozenset({"affinity", "node_name", "pod_affinity"}),
+           "For five minutes and more the scheduler has found nodes without enough of a resource: what pods request counts, not what they use, and extended "
+           "resources only where a plugin offers them.", "lower the requests, remove pods that are not needed, or add nodes with that resource"),
+    _fault("KM211", "Pods match no node by selector or affinity", CHOSEN,
            "their selector, affinity or node name leaves nodes out",
-           "The pod's nodeSelector, node affinity, nodeName or its affinity to other pods excludes nodes.",
+           "The pod's nodeSelector, node affinity, nodeName or its affinity to other pods excludes every node but those of the control plane. Where other "
+           "nodes are excluded for another reason, that one is the finding.",
            "compare the pod's selector and affinity with the labels of the nodes (kubectl get nodes --show-labels)"),
     _fault("KM212", "Pods cannot be spread as they ask", frozenset({"spread"}), "their topology spread constraints leave nodes out",
            "A topology spread constraint with whenUnsatisfiable DoNotSchedule excludes nodes: of a domain that has too many of these pods, or without the "

@@ -150,6 +150,23 @@ def test_what_is_one_reason_of_several_is_a_hint(world):
     assert found.severity == "warning" and found.summary.startswith("3 pods wait") and "(cpu, memory)" in found.summary and "Pod/b" in found.summary
 
 
+@pytest.mark.parametrize(("message", "found"), [
+    ("0/4 nodes are available: 1 node(s) had taint {caf: log}, that the pod didn't tolerate, 3 node(s) didn't match node selector.", False),
+    ("0/4 nodes are available: 1 Insufficient cpu, 3 node(s) didn't match node selector.", False),
+    ("0/4 nodes are available: 1 node(s) didn't match node selector, 3 node(s) had untolerated taint(s).", False),
+    ("0/4 nodes are available: 1 node(s) didn't match node selector, 3 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }.", True)])
+def test_a_selector_is_the_reason_where_there_is_no_other(world, message, found):
+    waiting(world, message)
+    assert judged(world, "KM211")[0] == {"KM211": "present" if found else "clear"}
+
+
+@pytest.mark.parametrize(("since", "verdict"), [(JUST_NOW, "clear"), (None, "unknown"), ("soon", "unknown"), (LONG_AGO, "present")])
+def test_a_moment_is_no_fault(world, since, verdict):
+    """Whoever adds nodes for pods that wait needs minutes."""
+    waiting(world, "0/4 nodes are available: 4 Insufficient cpu.", since=since)
+    assert judged(world, "KM210")[0] == {"KM210": verdict}
+
+
 def test_an_unbound_claim_is_of_the_pod(world):
     waiting(world, "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/2 nodes are available: "
             "2 Preemption is not helpful for scheduling.")
