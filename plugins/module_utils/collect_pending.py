@@ -14,7 +14,7 @@ import json
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import dicts
 
-MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS = 5000, 200, 5, 2000, 50, 50
+MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS, MAX_SCHEDULERS = 5000, 200, 5, 2000, 50, 50, 50
 FIELDS = ("key", "operator", "value", "effect")
 
 
@@ -24,6 +24,14 @@ def refused(item):
         if one.get("type") == "PodScheduled" and one.get("status") == "False" and one.get("reason") == "Unschedulable":
             return one
     return None
+
+
+def unseen(item):
+    """Whether no scheduler has said anything of this pod, which waits for one."""
+    meta, spec, status = (item.get(name) or {} for name in ("metadata", "spec", "status"))
+    if not spec.get("schedulerName") or spec.get("nodeName") or spec.get("schedulingGates") or meta.get("deletionTimestamp"):
+        return False
+    return not any(one.get("type") == "PodScheduled" for one in dicts(status.get("conditions")))
 
 
 def target_of(item):
@@ -53,7 +61,7 @@ def entry_of(item, condition):
 
 def collect(api, ended):
     """(data, truncated). `ended(error)` says whether an error may cut the list short instead of costing all of it."""
-    found, read, total, cut = {}, 0, 0, False
+    found, waiting, read, total, cut = {}, {}, 0, 0, False
     try:
         for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Pending"}):
             read += 1
@@ -64,12 +72,14 @@ def collect(api, ended):
             if condition is not None:
                 total += 1
                 cut = not _add(found, entry_of(item, condition)) or cut
+            elif unseen(item):
+                cut = not _wait(waiting, item) or cut
     except Exception as error:  # pylint: disable=broad-except
         if not ended(error):
             raise
         cut = True
     items = sorted(found.values(), key=lambda one: (str(one["namespace"]), str(one["names"][0])))
-    return {"items": items, "total": total}, cut
+    return {"items": items, "total": total, "unseen": sorted(waiting.values(), key=lambda one: one["scheduler"])}, cut
 
 
 def _add(found, entry):
@@ -87,4 +97,18 @@ def _add(found, entry):
     if len(known["targets"]) < MAX_TARGETS:
         known["targets"] += entry["targets"]
     known["since"] = min(known["since"] or entry["since"] or "", entry["since"] or known["since"] or "") or None
+    return True
+
+
+def _wait(waiting, item):
+    """Whether there was room for it: pods that nobody looked at, by the scheduler that they want, and since when the oldest waits."""
+    meta, name = item.get("metadata") or {}, str(item["spec"]["schedulerName"])[:253]
+    if name not in waiting and len(waiting) >= MAX_SCHEDULERS:
+        return False
+    one = waiting.setdefault(name, {"scheduler": name, "pods": 0, "names": [], "since": None})
+    one["pods"] += 1
+    if len(one["names"]) < MAX_NAMES:
+        one["names"].append("%s/%s" % (meta.get("namespace"), meta.get("name")))
+    created = meta.get("creationTimestamp")
+    one["since"] = min(one["since"] or created or "", created or one["since"] or "") or None
     return True

@@ -58,5 +58,10 @@ SYMPTOMS = {
                     "KM524", "KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM309", "KM310", "KM401", "KM402",
                     "KM409", "KM520", "KM521", "KM522", "KM509", "KM518", "KM519", "KM523", "KM514", "KM513"),
         ),
+        Symptom(
+            name="pods_stay_pending",
+            title="Pods stay Pending",
+            causes=("KM203", "KM204", "KM202", "KM201", "KM210", "KM211", "KM212", "KM213", "KM214", "KM215", "KM513", "KM514"),
+        ),
     )
 }

@@ -20,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     pinning,
     run,
     scheduling,
+    scheduling_pending,
     scheduling_tree,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault
@@ -36,4 +37,4 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
 
 CATALOGUE = _catalogue(*(module.FAULTS for module in (
     control_plane, kubelet, limits, managers, node_api, node_boot, node_cgroups, node_identity, node_swap, node_way, nodes, pinning, run,
-    scheduling, scheduling_tree)))
+    scheduling, scheduling_pending, scheduling_tree)))

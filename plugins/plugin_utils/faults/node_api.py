@@ -31,9 +31,9 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
     missing, hits = list(cluster.missing("locks")), []
     running = [(host, item) for host in cluster.hosts if host.control_plane for item in host.control_plane.of(MANAGER) if item.ours is not False]
     unlocked = any(item.elect is False for _host, item in running)
-    lock = _lock(cluster, {name for _host, item in running for name in election.lock_names(item)} or {MANAGER})
+    lock = lock_of(cluster, {name for _host, item in running for name in election.lock_names(item)} or {MANAGER})
     if lock is not None:
-        still, doubt = _stands_still(cluster, lock)
+        still, doubt = stands_still(cluster, lock)
         if still and not unlocked:
             hits.append(_stale(cluster, lock, [host for host, _item in running]))
         elif doubt:
@@ -46,7 +46,7 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
     yield Outcome(tuple(hits), () if hits else tuple(missing), component=MANAGER)
 
 
-def _lock(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
+def lock_of(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
     """Of the lock objects with these names the one that was renewed last, whichever API server shows it."""
     names, found = set(names), None
     for server in (cluster.answer("locks") or {}).get("servers") or ():
@@ -61,7 +61,7 @@ def _moment(lock: Mapping[str, Any]) -> float:
     return at.timestamp() if at else 0.0
 
 
-def _stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool]:
+def stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool]:
     """(whether nobody renews it, whether that cannot be told). By the clock that wrote it, where the holder's kubelet renews its node's lease."""
     renewed = timestamp(lock.get("renew_time"))
     if renewed is None:

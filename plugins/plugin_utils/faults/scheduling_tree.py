@@ -23,7 +23,7 @@ SCHEDULER = "kube-scheduler"
 BETA, STABLE = "failure-domain.beta.kubernetes.io/", "topology.kubernetes.io/"
 # A pod that has just been refused may have been looked at before a label or a node was there.
 SETTLED_SECONDS = 60
-CURES = "v1.18.8 and newer of 1.18, or v1.19.0 and newer"
+CURES = "v1.18.8 or a newer 1.18, or v1.19.0 or newer"
 NO_SCHEDULER = "no kube-scheduler of its own was found on these hosts"
 
 
@@ -74,7 +74,7 @@ def _no_zones(cluster: Cluster) -> list[Missing]:
 
 
 def _spelled(zones: Counter[str]) -> str:
-    return and_others([f"{one_line(zone, 80) or 'no zone'} ({count})" for zone, count in sorted(zones.items())])
+    return and_others([f"{one_line(zone, 80).strip('/') or 'no zone'} ({count})" for zone, count in sorted(zones.items())])
 
 
 def _versions(found: tuple[tuple[Host, Process], ...]) -> str:
@@ -109,7 +109,7 @@ def _risk(cluster: Cluster, found: _Schedulers, zones: Counter[str]) -> Hit:
     proofs = _proofs(found.faulty)
     proofs.append(Proof("api", cluster.api_host, object="Nodes", text=f"{len(zones)} zones with their nodes: {_spelled(zones)}"))
     return Hit(f"{_versions(found.faulty)} loses nodes when some join and the zones are uneven: {len(zones)} zones, {_spelled(zones)}", tuple(proofs),
-               f"upgrade the schedulers to {CURES}. Until then restart the one that leads after nodes joined or left (another one takes over meanwhile); "
+               f"upgrade the schedulers: {CURES}. Until then restart the one that leads after nodes joined or left (another one takes over meanwhile); "
                "what it lost is back then, until the next of them come", component=SCHEDULER)
 
 
@@ -198,8 +198,8 @@ FAULTS = (
         applies="clusters whose hosts run kube-scheduler",
         explanation="Schedulers 1.18.0 to 1.18.6 (and 1.19.0 up to rc.2) keep a list of nodes that is made anew when nodes come or go, zone by zone in "
                     "turn. The cursors are not set back before, so that nodes that join while the zones are uneven push others out of the list: they get "
-                    "no pods until the next change, while the API shows them Ready. Up to 1.17 the next round finds them again. A vendor's build of these "
-                    "versions may have the cure: unknown. With one zone nothing is lost.",
+                    "no pods until the next change, while the API shows them Ready. Up to 1.17 the next round finds them again. A vendor's build of "
+                    "these versions may have the cure: unknown. With one zone nothing is lost.",
         remedy="Upgrade the schedulers; until then restart the one that leads after nodes joined.",
         risk=0,
         needs=("instances", "component_http", "manifests"),

@@ -40,7 +40,7 @@ def collect(*items):
 
 def test_one_list_of_pending_pods_is_asked_for():
     answers = Answers()
-    assert collect_pending.collect(answers, lambda error: False) == ({"items": [], "total": 0}, False)
+    assert collect_pending.collect(answers, lambda error: False) == ({"items": [], "total": 0, "unseen": []}, False)
     assert answers.asked == [("/api/v1/pods", {"fieldSelector": "status.phase=Pending"})]
 
 
@@ -145,3 +145,27 @@ def test_pods_of_a_daemonset_are_one_entry_with_their_nodes():
     data, dummy = collect(*[meant("p%d" % number, field("n%d" % number)) for number in range(collect_pending.MAX_TARGETS + 9)])
     assert len(data["items"]) == 1 and len(data["items"][0]["targets"]) == collect_pending.MAX_TARGETS
     assert data["items"][0]["targets"][1] == ["p1", "n1"]
+
+
+def bare(name, scheduler="volcano", created="2027-01-15T08:00:00Z", conditions=None, **spec):
+    return {"metadata": {"namespace": "n", "name": name, "creationTimestamp": created}, "spec": dict({"schedulerName": scheduler}, **spec),
+            "status": {"phase": "Pending", "conditions": conditions}}
+
+
+def test_pods_that_nobody_looked_at_are_counted_by_their_scheduler():
+    data, cut = collect(*[bare("p%d" % number, created="2027-01-15T08:00:%02dZ" % (30 - number)) for number in range(9)], bare("q", "other"), pod("r"))
+    assert [(one["scheduler"], one["pods"], len(one["names"]), one["since"]) for one in data["unseen"]] == [
+        ("other", 1, 1, "2027-01-15T08:00:00Z"), ("volcano", 9, collect_pending.MAX_NAMES, "2027-01-15T08:00:22Z")]
+    assert not cut and data["total"] == 1 and data["unseen"][0]["names"] == ["n/q"]
+
+
+@pytest.mark.parametrize("item", [
+    bare("a", nodeName="m1"), bare("a", None), bare("a", schedulingGates=[{"name": "g"}]), bare("a", conditions=[{"type": "PodScheduled", "status": "True"}]),
+    {"metadata": {"deletionTimestamp": "x"}, "spec": {"schedulerName": "a"}}, {}])
+def test_pods_that_somebody_looked_at_or_nobody_is_to(item):
+    assert collect(item)[0]["unseen"] == []
+
+
+def test_names_of_schedulers_are_bounded():
+    data, cut = collect(*[bare("p", "s%03d" % number) for number in range(collect_pending.MAX_SCHEDULERS + 5)])
+    assert cut and len(data["unseen"]) == collect_pending.MAX_SCHEDULERS

@@ -57,6 +57,10 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM111": {"present": "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"},
     "KM201": {"present": "recorded clusters have one zone; test_scheduling_tree.py has the incident", "unknown": "no lab runs a vendor's build"},
     "KM202": {"present": "recorded clusters have one zone; test_scheduling_tree.py has the incident", "unknown": "no lab runs a vendor's build"},
+    "KM203": {"present": "no cluster was recorded without a scheduler; test_scheduling_pending.py has some"},
+    "KM204": dict.fromkeys(("present", "clear"), "recorded before pods that no scheduler looked at were collected; test_scheduling_pending.py has them"),
+    **{code: {"present": "recorded clusters have no such pods; test_scheduling_pending.py has them"}
+       for code in ("KM210", "KM211", "KM212", "KM213", "KM214", "KM215")},
     "KM329": {"present": "on two CPUs what is left beside the one that is pinned is less than a whole one: the kubelet says OutOfcpu"},
     "KM330": {"present": "the lab's kubelets run without a static memory manager"},
     "KM331": {"present": "the lab's nodes have one NUMA node"},

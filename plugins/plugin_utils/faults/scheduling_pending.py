@@ -1,0 +1,209 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: why pods stay Pending, KM203, KM204 and KM210 to KM215: nobody schedules them, or what the scheduler itself says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import scheduling_reasons
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, timestamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, node_api
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, and_others
+
+SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
+# A scheduler says something of a pod within seconds, but for thousands in its queue; and whoever adds nodes for pods that wait needs minutes.
+WAITED_SECONDS = 300
+# Nodes of the control plane are left out on purpose, and are no reason why the others do not fit.
+OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd")
+CHOSEN = frozenset({"affinity", "node_name", "pod_affinity"})
+
+
+def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
+    """KM203: nobody renews the schedulers' lock."""
+    if cluster.key is None:
+        yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
+        return
+    missing, hits = list(cluster.missing("locks")), []
+    running = [(host, item) for host in cluster.hosts if host.control_plane for item in host.control_plane.of(SCHEDULER)
+               if USUAL in election.scheduler_names(item)]
+    unlocked = any(item.elect is False for _host, item in running)
+    lock = node_api.lock_of(cluster, {name for _host, item in running for name in election.lock_names(item)} or {SCHEDULER})
+    if lock is not None:
+        still, doubt = node_api.stands_still(cluster, lock)
+        if still and not unlocked:
+            hits.append(_stale(cluster, lock, sorted({host.host for host, _item in running})))
+        elif doubt:
+            missing.append(Missing(cluster.api_host or "cluster API", "locks", "error"))
+    elif not missing and not unlocked:  # others keep no such lock that we know of, or it has never been taken
+        missing.append(Missing(cluster.api_host or "cluster API", "locks", "absent"))
+    yield Outcome(tuple(hits), () if hits else tuple(missing), component=SCHEDULER)
+
+
+def _stale(cluster: Cluster, lock: Mapping[str, Any], places: list[str]) -> Hit:
+    at, holder = one_line(lock.get("renew_time"), 40), one_line(lock.get("holder") or "nobody", 120)
+    proof = Proof("api", cluster.api_host, object=f"{one_line(lock.get('kind'), 40)} kube-system/{one_line(lock.get('name'), 80)}",
+                  text=f"held by {holder}, renewed at {at}, read at {cluster.collected_at}")
+    silent = and_others([host.host for host in cluster.members if host.status != "ok" or host.statuses.get("instances") not in ("ok", "absent")])
+    if places:
+        where = f"it runs on {and_others(places)} and does not renew its lock"
+        remedy = f"read its log there (crictl logs of {SCHEDULER}): an API server that it cannot reach, an expired certificate or a slow etcd keeps it " \
+            "from leading"
+    else:
+        where = "it runs on no host that answered" + (f"; {silent} did not" if silent else "")
+        remedy = f"see on the control-plane nodes why the kubelet runs none: the manifest {SCHEDULER}.yaml in its folder of static pods (gone, or not to be " \
+            f"parsed), then the container's log (crictl ps -a --name {SCHEDULER})"
+    return Hit(f"no scheduler leads since {at}: {where}", (proof,), f"{remedy}; until one leads, every new pod stays Pending without a word",
+               component=SCHEDULER)
+
+
+def unserved(cluster: Cluster) -> Iterator[Outcome]:
+    """KM204: pods that no scheduler says anything of, and that want one that no kube-scheduler of these hosts is."""
+    if cluster.key is None:
+        yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+        return
+    missing, seen = _pending(cluster), cluster.answer("pending") or {}
+    if not missing and "unseen" not in seen:
+        missing.append(Missing(cluster.api_host or "cluster API", "pending", "not_asked"))  # an older release collected it
+    running = [item for host in cluster.hosts if host.control_plane for item in host.control_plane.of(SCHEDULER)]
+    served, hits = frozenset().union(*(election.scheduler_names(item) for item in running)), []
+    for one in seen.get("unseen") or ():
+        waited = _waited(cluster, one.get("since"))
+        if one.get("scheduler") in served:
+            continue  # that one is late, or does not lead (KM203)
+        if waited is None:
+            missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
+        elif waited >= WAITED_SECONDS:
+            # what runs the usual one may be a host that is silent, or a program that is more than it
+            silent = election.silent_members(cluster, "instances") if one.get("scheduler") == USUAL else []
+            if silent or one.get("scheduler") == USUAL and not running:
+                missing += silent or [Missing(cluster.api_host or "cluster API", "instances", "absent")]
+            else:
+                hits.append(_unserved(cluster, one, sorted(served)))
+    yield Outcome(tuple(hits), tuple(missing))
+
+
+def _unserved(cluster: Cluster, one: Mapping[str, Any], served: list[str]) -> Hit:
+    name, count = one_line(one.get("scheduler"), 120), one.get("pods")
+    pods = ", ".join(one_line(pod, 320) for pod in one.get("names") or ())
+    others = f"; those of the control plane are {and_others([one_line(item, 80) for item in served])}" if served else ""
+    return Hit(f"no scheduler named {name} looks at the pods that want it: {count} {'waits' if count == 1 else 'wait'}, the oldest since "
+               f"{one_line(one.get('since'), 40)}{others}",
+               (Proof("api", cluster.api_host, object=f"Pod {pods}", text=f"spec.schedulerName is {name}, and there is no condition PodScheduled"),),
+               f"if {name} is a scheduler of this cluster, see why its pods do not run or do not lead; if it is a slip, correct schedulerName in the "
+               "template of the workload: a pod that is there cannot change it, and is made anew")
+
+
+def _pending(cluster: Cluster) -> list[Missing]:
+    missing = list(cluster.missing("pending"))
+    if not missing and (cluster.api.get("pending") or {}).get("truncated"):
+        missing.append(Missing(cluster.api_host or "cluster API", "pending", "timeout"))
+    return missing
+
+
+def _waited(cluster: Cluster, since: Any) -> float | None:
+    began, now = timestamp(since), timestamp(cluster.collected_at)
+    return None if began is None or now is None else (now - began).total_seconds()
+
+
+def _counted(entry: Mapping[str, Any]) -> list[scheduling_reasons.Reason]:
+    """The reasons without those that are meant to be: of the control plane's nodes, and of all others where a DaemonSet's pod is of one node."""
+    meant = ("affinity", "node_name", "prefilter") if entry.get("targets") else ()
+    return [one for one in scheduling_reasons.parse(entry.get("message")).reasons
+            if one.kind not in meant and not (one.kind == "taint" and one.name.split("=", 1)[0] in OF_CONTROL_PLANE)]
+
+
+def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], Iterator[Outcome]]:
+    """The predicate of a reason that the scheduler itself gives (KM210 to KM215)."""
+
+    def predicate(cluster: Cluster) -> Iterator[Outcome]:
+        if cluster.key is None:
+            yield Outcome(applies=False, note="no Kubernetes found on these hosts")
+            return
+        missing, waiting, alone = _pending(cluster), [], False
+        for entry in (cluster.answer("pending") or {}).get("items") or ():
+            counted = _counted(entry)
+            mine = [one for one in counted if one.kind in kinds]
+            # Most selectors leave nodes out: they are the reason where there is no other one.
+            if not mine or kinds == CHOSEN and len(mine) < len(counted):
+                continue
+            waited = _waited(cluster, entry.get("since"))
+            if waited is None:
+                missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
+            elif waited >= WAITED_SECONDS:
+                waiting.append((entry, mine))
+                alone = alone or len(mine) == len(counted)
+        yield Outcome((_said(cluster, waiting, alone, what, advice),) if waiting else (), tuple(missing))
+
+    return predicate
+
+
+def _said(cluster: Cluster, waiting: list[tuple[Mapping[str, Any], list[scheduling_reasons.Reason]]], alone: bool, what: str, advice: str) -> Hit:
+    """One finding for a cluster, which names whose pods they are. It is only a hint as long as each pod has other reasons too."""
+    count = sum(entry["pods"] if isinstance(entry.get("pods"), int) else 1 for entry, _mine in waiting)
+    owners = and_others(list(dict.fromkeys(
+        f"{one_line(entry.get('owner') or 'Pod/' + str((entry.get('names') or ['?'])[0]), 300)} (namespace {one_line(entry.get('namespace'), 80)})"
+        for entry, _mine in waiting)))
+    names = sorted({one_line(reason.name, 120) for _entry, mine in waiting for reason in mine if reason.name})
+    proofs = tuple(Proof("api", cluster.api_host, object=f"Pod {one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}",
+                         text=one_line(entry.get("message"), 300)) for entry, _mine in waiting[:SHOWN])
+    who, named = "pod waits" if count == 1 else "pods wait", f" ({and_others(names)})" if names else ""
+    return Hit(f"{count} {who} because {what}{named}: {owners}", proofs, advice, severity=None if alone else "info")
+
+
+def _fault(code: str, title: str, kinds: frozenset[str], what: str, explanation: str, advice: str) -> Fault:
+    return Fault(code=code, title=title, severity="warning", applies="clusters whose API answers", explanation=explanation,
+                 remedy=f"{advice[0].upper()}{advice[1:]}.", risk=0, cluster_needs=("pending",), cluster=said(kinds, what, advice))
+
+
+FAULTS = (
+    Fault(
+        code="KM203",
+        title="No scheduler leads",
+        severity="critical",
+        applies="clusters whose schedulers take a lock",
+        explanation="Nobody renews the lock of kube-scheduler. New pods stay Pending, without a condition and without an event; those that run go on. The "
+                    "age is taken by the clock of the lock's holder where its kubelet renews its own lease, else by that of the host that asked.",
+        remedy="Bring a scheduler back: its manifest, its log.",
+        risk=0,
+        cluster_needs=("locks", "nodes"),
+        cluster=nobody_leads,
+    ),
+    Fault(
+        code="KM204",
+        title="Pods want a scheduler that nobody runs",
+        severity="warning",
+        applies="clusters whose API answers",
+        explanation="Pods have waited for five minutes and more, and no scheduler has said anything of them: their schedulerName is that of none that runs "
+                    "on the control plane. A scheduler of that name that runs as an ordinary pod is down then, or does not lead.",
+        remedy="Start that scheduler, or correct schedulerName in the workload.",
+        risk=0,
+        needs=("instances",),
+        cluster_needs=("pending",),
+        cluster=unserved,
+    ),
+    _fault("KM210", "Pods ask for more than nodes have left", frozenset({"resource"}), "nodes have not enough left of what they request",
+           "For five minutes and more the scheduler has found nodes without enough of a resource: what pods request counts, not what they use, and extended "
+           "resources only where a plugin offers them.", "lower the requests, remove pods that are not needed, or add nodes with that resource"),
+    _fault("KM211", "Pods match no node by selector or affinity", CHOSEN,
+           "their selector, affinity or node name leaves nodes out",
+           "The pod's nodeSelector, node affinity, nodeName or its affinity to other pods excludes every node but those of the control plane. Where other "
+           "nodes are excluded for another reason, that one is the finding.",
+           "compare the pod's selector and affinity with the labels of the nodes (kubectl get nodes --show-labels)"),
+    _fault("KM212", "Pods cannot be spread as they ask", frozenset({"spread"}), "their topology spread constraints leave nodes out",
+           "A topology spread constraint with whenUnsatisfiable DoNotSchedule excludes nodes: of a domain that has too many of these pods, or without the "
+           "label.",
+           "add nodes in the domains that have fewer of these pods, label the nodes, or let the constraint be ScheduleAnyway"),
+    _fault("KM213", "Pods ask for a host port that is taken", frozenset({"port"}), "the host port that they ask for is taken on nodes",
+           "A pod with a hostPort, or in the host's network, can be once on a node.", "remove the other pod with that port, or do without a host port"),
+    _fault("KM214", "Nodes have as many pods as they may have", frozenset({"pods"}), "nodes have as many pods as they may have",
+           "The kubelet's maxPods (110 by default, less on some clouds) is reached.", "add nodes, or raise maxPods where addresses allow it"),
+    _fault("KM215", "Pods wait for a volume", frozenset({"volume", "claim"}), "of their volumes or claims",
+           "A claim is not bound, does not exist, or its volume is in another zone or on another node than those that are left; or a node has as many volumes "
+           "as it may have.", "look at the claim (kubectl describe pvc): its storage class, its provisioner, and where its volume is"),
+)

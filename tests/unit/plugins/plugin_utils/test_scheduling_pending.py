@@ -1,0 +1,185 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why pods stay Pending: nobody schedules them (KM203, KM204), or what the scheduler says itself (KM210 to KM215). Tables."""
+
+from __future__ import annotations
+
+import pytest
+
+SAID = ("KM210", "KM211", "KM212", "KM213", "KM214", "KM215")
+CODES = frozenset(("KM203", "KM204", *SAID))
+SCHEDULER = "kube-scheduler"
+FRESH, STALE, LONG_AGO, JUST_NOW = "2027-01-15T07:59:58.000000Z", "2027-01-15T07:50:00.000000Z", "2027-01-15T07:40:00Z", "2027-01-15T07:58:00Z"
+
+
+def judged(world, *codes):
+    result = world.judge(faults=frozenset(codes) or CODES)
+    return {item.code: item.verdict for item in result.verdicts}, list(result.findings)
+
+
+def lock(world, **changes):
+    for server in world.data("api", "locks")["servers"]:
+        next(one for one in server["objects"] if one["name"] == SCHEDULER).update(changes)
+
+
+def stopped(world, *hosts):
+    for name in hosts:
+        running = world.data(name, "instances")["processes"]
+        running[:] = [one for one in running if one["component"] != SCHEDULER]
+
+
+def unseen(world, name, since=LONG_AGO, pods=2):
+    world.data("api", "pending")["unseen"].append({"scheduler": name, "pods": pods, "names": ["shop/a"], "since": since})
+
+
+def waiting(world, message, **more):
+    world.data("api", "pending")["items"].append({
+        "namespace": "shop", "names": ["cart-1"], "pods": 2, "since": LONG_AGO, "owner": "ReplicaSet/cart", "scheduler": "default-scheduler",
+        "message": message, "tolerations": [], "targets": [], **more})
+
+
+def test_a_healthy_cluster(world):
+    assert judged(world) == (dict.fromkeys(CODES, "clear"), [])
+
+
+def test_no_api(world):
+    world.api.update(status="error", reason="connection refused", collectors={})
+    assert judged(world) == (dict.fromkeys(CODES, "unknown"), [])
+
+
+def test_no_cluster(world):
+    for document in world.documents.values():
+        document["cluster_key"] = None
+        document["collectors"] = {name: {"status": "absent", "data": None} for name in document["collectors"]}
+    world.api = {}
+    assert judged(world)[0] == dict.fromkeys(CODES, "not_applicable")
+
+
+def test_evidence_of_an_older_release(world):
+    del world.data("api", "pending")["unseen"]
+    assert [item.code for item in world.judge(faults=frozenset({"KM204", "KM210"})).not_judged] == ["KM204"]
+
+
+# KM203
+
+
+@pytest.mark.parametrize(("changes", "verdict"), [
+    ({"renew_time": FRESH}, "clear"), ({"renew_time": STALE}, "present"), ({"renew_time": STALE, "holder": ""}, "present"), ({"renew_time": None}, "unknown"),
+    ({"name": "another"}, "unknown")])
+def test_a_lock_that_stands_still(world, changes, verdict):
+    lock(world, **changes)
+    verdicts, findings = judged(world, "KM203")
+    assert verdicts == {"KM203": verdict}
+    for found in findings:
+        assert "it runs on m1, m2, m3 and does not renew its lock" in found.summary and "stays Pending without a word" in found.remedy
+        assert (found.component, found.severity, found.risk) == (SCHEDULER, "critical", 0)
+
+
+def test_no_scheduler_runs(world):
+    stopped(world, "m1", "m2", "m3")
+    lock(world, renew_time=STALE)
+    _verdicts, (found,) = judged(world, "KM203")
+    assert "it runs on no host that answered" in found.summary and "kube-scheduler.yaml" in found.remedy
+    world.silence("m2")
+    assert "m2 did not" in judged(world, "KM203")[1][0].summary
+
+
+def test_one_without_election_needs_no_lock(world):
+    lock(world, renew_time=STALE)
+    for name in ("m1", "m2", "m3"):
+        world.run(name, SCHEDULER, "--leader-elect=false", elect=False)
+    assert judged(world, "KM203")[0] == {"KM203": "clear"}
+
+
+# KM204
+
+
+@pytest.mark.parametrize(("name", "since", "verdict"), [
+    ("volcano", LONG_AGO, "present"), ("volcano", JUST_NOW, "clear"), ("volcano", None, "unknown"), ("default-scheduler", LONG_AGO, "clear"),
+    ("hostile\nname", LONG_AGO, "present")])
+def test_a_scheduler_that_nobody_runs(world, name, since, verdict):
+    unseen(world, name, since)
+    verdicts, findings = judged(world, "KM204")
+    assert verdicts == {"KM204": verdict} and len(findings) == (verdict == "present")
+    for found in findings:
+        assert "\n" not in found.summary and found.summary.endswith(f"2 wait, the oldest since {LONG_AGO}; those of the control plane are default-scheduler")
+
+
+def test_a_scheduler_of_another_name_on_the_control_plane(world):
+    unseen(world, "batch")
+    world.run("m1", SCHEDULER, "--leader-elect=true", "--scheduler-name=batch", elect=True)
+    assert judged(world, "KM204") == ({"KM204": "clear"}, [])
+
+
+def test_the_usual_scheduler_is_not_missed_where_it_may_run_unseen(world):
+    unseen(world, "default-scheduler")
+    stopped(world, "m1", "m2", "m3")
+    assert judged(world, "KM204")[0] == {"KM204": "unknown"}  # nobody runs it at all: KM203, or a program that is more than it
+    for name in ("m1", "m3"):
+        world.run(name, SCHEDULER, "--leader-elect=true", "--scheduler-name=batch", elect=True)
+    assert judged(world, "KM204")[0] == {"KM204": "present"}  # a profile that renames it
+    world.silence("m2")
+    assert judged(world, "KM204")[0] == {"KM204": "unknown"}
+
+
+# KM210 to KM215
+
+
+@pytest.mark.parametrize(("clause", "code"), [
+    ("Insufficient nvidia.com/gpu", "KM210"), ("node(s) didn't match Pod's node affinity/selector", "KM211"),
+    ("node(s) didn't match pod affinity rules", "KM211"),
+    ("node(s) didn't match pod topology spread constraints", "KM212"), ("node(s) didn't have free ports for the requested pod ports", "KM213"),
+    ("Too many pods", "KM214"), ("node(s) had volume node affinity conflict", "KM215"), ("node(s) were unschedulable", None),
+    ("node(s) had untolerated taint(s)", None), ("node(s) were full of ghosts", None)])
+def test_each_reason_is_its_own_fault(world, clause, code):
+    waiting(world, f"0/4 nodes are available: 4 {clause}.")
+    verdicts, findings = judged(world, *SAID)
+    assert verdicts == {one: "present" if one == code else "clear" for one in SAID}
+    for found in findings:
+        assert found.summary.startswith("2 pods wait because ") and found.summary.endswith("ReplicaSet/cart (namespace shop)")
+        assert found.severity == "warning" and clause in found.evidence[0].text and found.remedy
+
+
+def test_what_is_one_reason_of_several_is_a_hint(world):
+    waiting(world, "0/4 nodes are available: 1 Insufficient cpu, 3 node(s) had untolerated taint(s).")
+    _verdicts, (found,) = judged(world, *SAID)
+    assert (found.code, found.severity) == ("KM210", "info") and "(cpu)" in found.summary
+    waiting(world, "0/4 nodes are available: 4 Insufficient memory.", names=["b"], owner=None, pods=1)
+    _verdicts, (found,) = judged(world, *SAID)
+    assert found.severity == "warning" and found.summary.startswith("3 pods wait") and "(cpu, memory)" in found.summary and "Pod/b" in found.summary
+
+
+@pytest.mark.parametrize(("message", "found"), [
+    ("0/4 nodes are available: 1 node(s) had taint {caf: log}, that the pod didn't tolerate, 3 node(s) didn't match node selector.", False),
+    ("0/4 nodes are available: 1 Insufficient cpu, 3 node(s) didn't match node selector.", False),
+    ("0/4 nodes are available: 1 node(s) didn't match node selector, 3 node(s) had untolerated taint(s).", False),
+    ("0/4 nodes are available: 1 node(s) didn't match node selector, 3 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }.", True)])
+def test_a_selector_is_the_reason_where_there_is_no_other(world, message, found):
+    waiting(world, message)
+    assert judged(world, "KM211")[0] == {"KM211": "present" if found else "clear"}
+
+
+@pytest.mark.parametrize(("since", "verdict"), [(JUST_NOW, "clear"), (None, "unknown"), ("soon", "unknown"), (LONG_AGO, "present")])
+def test_a_moment_is_no_fault(world, since, verdict):
+    """Whoever adds nodes for pods that wait needs minutes."""
+    waiting(world, "0/4 nodes are available: 4 Insufficient cpu.", since=since)
+    assert judged(world, "KM210")[0] == {"KM210": verdict}
+
+
+def test_an_unbound_claim_is_of_the_pod(world):
+    waiting(world, "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/2 nodes are available: "
+            "2 Preemption is not helpful for scheduling.")
+    assert [one.code for one in judged(world, *SAID)[1]] == ["KM215"]
+
+
+def test_a_daemonsets_pod_is_of_one_node(world):
+    """What the others say of it is no reason."""
+    waiting(world, "0/4 nodes are available: 1 Insufficient cpu, 3 node(s) didn't match Pod's node affinity/selector.", targets=[["cart-1", "w1"]])
+    _verdicts, (found,) = judged(world, *SAID)
+    assert (found.code, found.severity) == ("KM210", "warning")
+
+
+def test_a_list_that_was_cut_is_never_clear(world):
+    world.api["collectors"]["pending"]["truncated"] = True
+    assert judged(world, *SAID, "KM204")[0] == dict.fromkeys((*SAID, "KM204"), "unknown")
