@@ -102,6 +102,8 @@ COLLECTORS = (
               needs=("kubelet",)),
     Collector("kubelet_end", "the end of the journal of the kubelet's unit, where the kubelet does not run or systemd started it again of late", timeout=10,
               needs=("kubelet",)),
+    Collector("runtime", "the container runtime that the kubelet uses: its units, its socket, and whether it takes a connection and a call of the CRI there",
+              timeout=8, needs=("kubelet",)),
     Collector("descriptors", "who holds inotify instances, watches and most of its descriptors, by /proc/*/fd", tier=DEEP, timeout=20),
     Collector("space", "what is free where the components' logs and this collection's journal lie", tier=DEEP, timeout=5),
     Collector("journal", "what earlier runs changed on this node, what they left unfinished, and who holds its lock",

@@ -11,6 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     limits,
     managers,
     node_api,
+    node_runtime,
     node_swap,
     nodes,
     pinning,
@@ -30,4 +31,4 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
 
 
 CATALOGUE = _catalogue(control_plane.FAULTS, scheduling.FAULTS, managers.FAULTS, pinning.FAULTS, limits.FAULTS, nodes.FAULTS, kubelet.FAULTS,
-                       node_api.FAULTS, node_swap.FAULTS, run.FAULTS)
+                       node_api.FAULTS, node_runtime.FAULTS, node_swap.FAULTS, run.FAULTS)
