@@ -50,13 +50,23 @@ def started(scene: Scene) -> Step | None:
 
 
 def runtime(scene: Scene) -> Sequence[Step]:
-    """KM508: a unit of the runtime that the next boot would not bring enabled, and one that is down started; one that runs is left as it is."""
-    service = _runtime(scene)
-    if service is None or service.unit.masked or (scene.finding.risk == 0 and not _down(service.unit)):
+    """KM508: the units of the runtime in the order in which they start: enabled where the next boot would not bring them, started where they are down.
+
+    One that runs is left as it is. The finding of the first of them has the steps of all.
+    """
+    groups = [(service, steps) for service in _runtimes(scene) for steps in [_brought_back(scene, service)] if steps]
+    if not groups or groups[0][0].component != scene.finding.component:
         return []
-    if scene.finding.risk == 1 or (kubelet_unit.at_boot(service.unit).answer == kubelet_unit.NO and not _brought(service.facts)):
+    return [step for _service, steps in groups for step in steps]
+
+
+def _brought_back(scene: Scene, service: Service) -> Sequence[Step]:
+    unit = service.unit
+    if unit.masked or not (unit.runs or _down(unit)):
+        return []
+    if kubelet_unit.at_boot(unit).answer == kubelet_unit.NO and not node_runtime.starters(service.facts):
         return _enabled(scene, service)
-    return [_start(scene, service)] if _down(service.unit) else []
+    return [_start(scene, service)] if _down(unit) and not node_runtime.on_demand(service.facts) else []
 
 
 def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
@@ -78,17 +88,10 @@ def _kubelet(scene: Scene) -> Service:
     return Service(kubelet_unit.unit(facts), facts if isinstance(facts, Mapping) else {}, ENABLE, START)
 
 
-def _runtime(scene: Scene) -> Service | None:
-    """The unit that the finding speaks of."""
+def _runtimes(scene: Scene) -> list[Service]:
     units = control_plane.data(scene.document, "runtime").get("units")
-    found = (one for one in units if isinstance(one, Mapping)) if isinstance(units, (list, tuple)) else iter(())
-    services = (Service(kubelet_unit.unit(one), one, ENABLE_RUNTIME, START_RUNTIME) for one in found if one.get("absent") is False)
-    return next((one for one in services if one.unit.name == f"{scene.finding.component}.service"), None)
-
-
-def _brought(facts: Mapping[str, Any]) -> bool:
-    """Whether another unit, or a socket, starts it at the next boot."""
-    return bool(node_runtime.starters(facts))
+    found = [one for one in units if isinstance(one, Mapping) and one.get("absent") is False] if isinstance(units, (list, tuple)) else []
+    return [Service(kubelet_unit.unit(one), one, ENABLE_RUNTIME, START_RUNTIME) for one in found]
 
 
 def _down(unit: Unit) -> bool:

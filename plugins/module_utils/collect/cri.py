@@ -93,7 +93,10 @@ def _answer(plain, end):
             if left <= 0:
                 return SILENT
             plain.settimeout(left)
-            chunk = plain.recv(16384)
+            try:
+                chunk = plain.recv(16384)
+            except ConnectionResetError:
+                chunk = b""
             if not chunk:
                 return CLOSED
             held += chunk
@@ -111,7 +114,10 @@ def _answer(plain, end):
         elif kind in (_RESET, _GOAWAY):
             return CLOSED
         elif kind == _SETTINGS and not flags & 1:
-            plain.sendall(frame(_SETTINGS, 1, 0, b""))
+            try:
+                plain.sendall(frame(_SETTINGS, 1, 0, b""))
+            except OSError:
+                pass  # it has closed its end; what it said comes first
     return ODD
 
 

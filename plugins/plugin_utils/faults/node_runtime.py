@@ -53,6 +53,11 @@ def starters(record: Mapping[str, Any]) -> list[str]:
     return others + ([trigger.name] if trigger.file_state == "enabled" else [])
 
 
+def on_demand(record: Mapping[str, Any]) -> bool:
+    """Whether it only waits for a connection, which systemd takes for it."""
+    return kubelet_unit.state(kubelet_unit.unit(record)).kind == kubelet_unit.STOPPED and kubelet_unit.unit(record.get("trigger")).active == "active"
+
+
 class Runtime:
     """The runtime of one host, as its collector saw it."""
 
@@ -101,15 +106,15 @@ class Runtime:
     def _of_unit(self, record: Mapping[str, Any]) -> Iterator[Hit]:
         """What is wrong with a unit; notes and lacking of what is not certain."""
         unit, state = kubelet_unit.unit(record), kubelet_unit.state(kubelet_unit.unit(record))
-        name, trigger = shell_name(unit.name, "UNIT"), kubelet_unit.unit(record.get("trigger"))
+        name = shell_name(unit.name, "UNIT")
         if unit.masked:
             yield self._hit(unit, f"the container runtime of {self.name} is masked ({name}): somebody took it out on purpose"
                             + ("; its process runs on until it ends" if unit.runs else ""), (nodes.proof(self.host, unit),),
                             "ask who masked it, and why; an empty unit file reads as masked too (systemctl cat); "
                             f"systemctl unmask {name} ends it, and nothing here does", risk=0, severity="warning" if unit.runs else None)
-        elif state.kind == kubelet_unit.STOPPED and trigger.active == "active":
+        elif on_demand(record):
             self.on_demand = True
-            self.notes.append(f"{name} does not run, and {trigger.name} starts it at the next connection")
+            self.notes.append(f"{name} does not run, and a socket of systemd starts it at the next connection")
         elif state.kind in ENDED:
             yield self._down(unit, state, name, self._not_at_boot(unit, record))
         elif state.kind in UNSURE:
@@ -166,12 +171,12 @@ class Runtime:
         calls = raw if isinstance(raw, Mapping) else {}
         v1, old = calls.get("v1"), calls.get("v1alpha2")
         pleg = self._pleg()
-        if SILENT in (v1, old) or pleg:
-            proofs = [Proof("http", self.host.host, object=self.path, text="no answer to runtime.v1.RuntimeService/Version within 2 s")] if SILENT in (
-                v1, old) else []
-            return [self._hit(None, f"the container runtime of {self.name} hangs: {self.path} takes connections, and "
-                              + ("answers no call within 2 s" if proofs else f"the kubelet has had no list of its containers for {pleg[0]}"),
-                              (*proofs, *([Proof("log", self.host.host, object="kubelet", text=pleg[1])] if pleg else [])),
+        silent = SILENT in (v1, old)
+        if silent or pleg:
+            proofs = [Proof("http", self.host.host, object=self.path, text="no answer to runtime.v1.RuntimeService/Version within 2 s")] if silent else []
+            proofs += [Proof("log", self.host.host, object="kubelet", text=pleg[1])] if pleg else []
+            what = "answers no call within 2 s" if silent or pleg is None else f"the kubelet has had no list of its containers for {pleg[0]}"
+            return [self._hit(None, f"the container runtime of {self.name} hangs: {self.path} takes connections, and {what}", proofs,
                               "see what holds it up: a full or slow disk (iostat, df of its state folder), a shim or runc that does not end (ps in "
                               f"state D), too little memory; journalctl -u {self._unit_name()}; {_LEAVE}", risk=0)]
         if self.kind == DOCKER:
@@ -265,17 +270,17 @@ class Runtime:
         death = self._death()
         return [Proof("log", self.host.host, object="kubelet", text=one_line(death.line, 400))] if death is not None and death.line else []
 
-    def _pleg(self) -> tuple[str, str]:
-        """(how long ago, the line) of a kubelet that misses the runtime's lists now; ("", "") of one that does not say so."""
+    def _pleg(self) -> tuple[str, str] | None:
+        """(how long ago, the line) of a kubelet that misses the runtime's lists now; None of one that does not say so."""
         lines, clock = control_plane.data(self.document, "kubelet_log").get("lines"), control_plane.data(self.document, "system").get("clock")
         if not isinstance(lines, (list, tuple)) or not isinstance(clock, (int, float)):
-            return "", ""
+            return None
         for line in reversed([one for one in lines if isinstance(one, str)]):
             match = _PLEG.search(line)
             if match:
                 at = datetime.strptime("".join(match.groups()[:3]), "%Y-%m-%dT%H:%M:%S%z").timestamp()
-                return (match.group(4), one_line(line, 400)) if -RECENT <= clock - at <= RECENT else ("", "")
-        return "", ""
+                return (match.group(4), one_line(line, 400)) if -RECENT <= clock - at <= RECENT else None
+        return None
 
 
 FAULTS = (

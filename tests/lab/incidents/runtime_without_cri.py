@@ -16,7 +16,7 @@ class RuntimeWithoutCri(Incident):
 
     def break_(self, cluster, target):
         text = self.keep(cluster, target, target, CONFIG) or b""
-        cluster.write(target, CONFIG, b'disabled_plugins = ["cri", "io.containerd.grpc.v1.cri"]\n' + text)
+        cluster.write(target, CONFIG, b'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n' + text)
         cluster.exec(target, "systemctl restart containerd")
 
     def symptom(self, cluster, target):
