@@ -173,7 +173,7 @@ class Runtime:
         pleg = self._pleg()
         silent = SILENT in (v1, old)
         if silent or pleg:
-            proofs = [Proof("http", self.host.host, object=self.path, text="no answer to runtime.v1.RuntimeService/Version within 2 s")] if silent else []
+            proofs = [Proof("http", self.host.host, object=self.path, text="nothing within 2 s (runtime.v1.RuntimeService/Version)")] if silent else []
             proofs += [Proof("log", self.host.host, object="kubelet", text=pleg[1])] if pleg else []
             what = "answers no call within 2 s" if silent or pleg is None else f"the kubelet has had no list of its containers for {pleg[0]}"
             return [self._hit(None, f"the container runtime of {self.name} hangs: {self.path} takes connections, and {what}", proofs,
