@@ -67,7 +67,6 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM515": {"present": "the lab's nodes share the machine's cgroups, of which its kubelets are told not to mind"},
     "KM516": {"present": "no kubelet of the lab has dockershim"},
     "KM517": {"present": "the lab's kubelets may not change the machine's kernel; test_node_kubelet.py has their last words"},
-    "KM504": {"clear": "the nodes of a lab share one kernel, and with it the swap; test_node_swap.py has others"},
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
     "KM903": dict.fromkeys(("present", "clear"), "recorded before levels were journalled; both are made real in tests/lab/test_capture.py"),
 }
