@@ -32,7 +32,7 @@ REVERT = "revert"  # what records of revert_run say in its place
 LEVELS, KUBELET = "restore_levels", "raise_kubelet"
 MANAGERS = ("start_former", "reset_state", "unlend")  # of manager_reset, which few nodes ever need
 ALONE = ("kernel_setting", "kernel_module", "file_limit", "unit_limit", "pinned_pod", "swap_persistence", "swap_off")  # of modules of their own
-SERVICE = ("enable_kubelet", "start_kubelet")  # of kubelet_service
+SERVICE = ("enable_kubelet", "start_kubelet", "enable_runtime", "start_runtime")  # of kubelet_service
 REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + ALONE + SERVICE + MANAGERS + tuple(sorted(apply_api.SECONDS))
 
 

@@ -1,12 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: this node's kubelet brought back: its unit enabled at boot, and started.
+"""PRIVATE to this collection: this node's kubelet, or its container runtime, brought back: its unit enabled at boot, and started.
 
-`enable_kubelet`: systemctl enable, without the daemon-reload that takes devices away from running containers. It is journalled as a change
-of a text, the answer of is-enabled, so that an interrupted one is found and a revert disables the unit again, which stops nothing.
-`start_kubelet`: a unit that is down started, and proven: active with one main process, and healthy, for long enough. One that does not come
-up is left to systemd, which goes on trying as after a boot: to stop it again would not bring the node back either.
+`enable_kubelet`, `enable_runtime`: systemctl enable, without the daemon-reload that takes devices away from running containers. It is journalled as
+a change of a text, the answer of is-enabled, so that an interrupted one is found and a revert disables the unit again, which stops nothing.
+`start_kubelet`, `start_runtime`: a unit that is down started, and proven: active with one main process, and healthy (a kubelet's healthz; a
+runtime's socket takes connections), for long enough. One that does not come up is left to systemd, which goes on trying as after a boot: to stop
+it again would not bring the node back either.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -16,18 +17,23 @@ __metaclass__ = type
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, guard, journal, kubelet_restart, proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, kubelet, procfs, spec, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, cri, files, kubelet, procfs, runtime, spec, unit
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 ENABLE, START = "enable_kubelet", "start_kubelet"
+ENABLE_RUNTIME, START_RUNTIME = "enable_runtime", "start_runtime"
+STARTS = (START, START_RUNTIME)
 COMPONENT = "kubelet"
-SECONDS = {ENABLE: 60, START: 150}  # until it is proven; a server of k3s takes a minute
+SECONDS = {ENABLE: 60, START: 150, ENABLE_RUNTIME: 60, START_RUNTIME: 150}  # until it is proven; a server of k3s takes a minute
 STABLE = 10.0  # seconds of one main process that answers
 DEATHS = 3  # main processes that ended again
 PAUSE = 0.5
 ASKING = 60
 # Of snaps there are none: snapd disables and enables its services itself.
 UNITS = (kubelet.UNIT,) + tuple(name for _path, names in kubelet.OTHERS for name in names if not name.startswith("snap."))
+RUNTIMES = runtime.OWN
+# What a step of this kind may touch.
+OF = {ENABLE: UNITS, START: UNITS, ENABLE_RUNTIME: RUNTIMES, START_RUNTIME: RUNTIMES}
 ENABLED = "enabled"
 FORMER = ("disabled", "enabled-runtime")  # from which enable leads to enabled, and disable back
 LIMITED = ("start-limit-hit", "start-limit")
@@ -38,18 +44,29 @@ def do(step, wanted, host, dummy_params=None):
     """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step, its change {path, unit, former}."""
     name, former = wanted["change"].get("unit"), wanted["change"].get("former")
     try:
-        now = _demand(name, host)
-        if wanted["remedy"] == START:
-            _demand_start(now, host)
+        now = _demand(name, host, wanted["remedy"])
+        if wanted["remedy"] in STARTS:
+            _demand_start(name, now, host)
         elif now["enabled"] not in (ENABLED, former) or former not in FORMER:
             raise guard.Refused("the evidence is old: %s of %s is %s, not %s; %s" % (name, host, now["enabled"], files.one_line(former, 40), guard.OLD))
-        record = {"component": COMPONENT, "host": host, "remedy": wanted["remedy"], "limit": SECONDS[wanted["remedy"]], "kind": "none", "path": path_of(name),
-                  "unit": name, "expect": {}, "guard": wanted.get("guard"), "former": None, "former_states": [now["enabled"], now["active"], now["result"]]}
+        record = {"component": component_of(name), "host": host, "remedy": wanted["remedy"], "limit": SECONDS[wanted["remedy"]], "kind": "none",
+                  "path": path_of(name), "unit": name, "expect": {}, "guard": wanted.get("guard"), "former": None,
+                  "former_states": [now["enabled"], now["active"], now["result"]]}
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)", {}
     except (guard.Refused, ChangeError) as error:
         return proof.NOT_DONE, str(error), {}
-    return (_start if wanted["remedy"] == START else _enable)(step, name, host, now)
+    return (_start if wanted["remedy"] in STARTS else _enable)(step, name, host, now)
+
+
+def component_of(name):
+    """What a unit runs: the kubelet, or a runtime by the name of its unit."""
+    return name[:-len(".service")] if name in RUNTIMES else COMPONENT
+
+
+def _spoken(name, host):
+    """What sentences call it."""
+    return "the %s of %s" % (component_of(name), host)
 
 
 def path_of(name):
@@ -59,8 +76,8 @@ def path_of(name):
 
 def state(name):
     """{load, active, sub, result, pid, enabled} of a unit; ChangeError where systemd does not say."""
-    if name not in UNITS:
-        raise ChangeError("nothing was changed: %s is no unit of a kubelet that is known here" % files.one_line(name, 80))
+    if name not in UNITS + RUNTIMES:
+        raise ChangeError("nothing was changed: %s is no unit of a kubelet or a runtime that is known here" % files.one_line(name, 80))
     try:
         block = unit.show([name]).get(name)
         enabled = is_enabled(name)
@@ -78,20 +95,24 @@ def is_enabled(name):
     return unit.enabled(name, ASKING)
 
 
-def _demand(name, host):
+def _demand(name, host, remedy):
     """The unit as it is, when it may be brought back, or guard.Refused or ChangeError."""
     now = state(name)
+    if name not in OF[remedy]:
+        raise guard.Refused("%s is no unit for a step of the kind %s; %s" % (name, remedy, guard.OLD))
     if now["load"] == "masked" or now["enabled"].startswith("masked"):
         raise guard.Refused("%s of %s is masked, which somebody did on purpose: unmask it first, or leave the node alone" % (name, host))
     return now
 
 
-def _demand_start(now, host):
+def _demand_start(name, now, host):
     """Nothing is in the way of a start that is known now, or guard.Refused."""
     if now["active"] == "active":
         return  # somebody was quicker; whether it is well is what the proof says
     if now["active"] not in DOWN:
-        raise guard.Refused("the evidence is old: the kubelet of %s is %s (%s), not stopped; %s" % (host, now["active"], now["sub"], guard.OLD))
+        raise guard.Refused("the evidence is old: %s is %s (%s), not stopped; %s" % (_spoken(name, host), now["active"], now["sub"], guard.OLD))
+    if name in RUNTIMES:
+        return
     found = kubelet_restart.look(host)
     if found.pid is not None:
         raise guard.Refused("a kubelet runs on %s beside its unit (pid %d): end it first, or find out who started it" % (host, found.pid))
@@ -116,8 +137,8 @@ def _enable(step, name, host, now):
     try:
         done = switch(name, _digest(now["enabled"]), ENABLED, step)
     except (ChangeError, OSError) as error:
-        return _end(step, proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE, "the kubelet of %s was not enabled: %s" % (
-            host, files.one_line(error, 600)))
+        return _end(step, proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE, "%s was not enabled: %s" % (
+            _spoken(name, host), files.one_line(error, 600)))
     return _end(step, proof.PROVEN, None, {"enabled": [now["enabled"], ENABLED], "journal": done["entry"]})
 
 
@@ -206,7 +227,7 @@ def _start(step, name, host, now):
 
 
 def _down(name, host, reason):
-    return "component down: the kubelet of %s was started and is not well: %s; systemd has it now: look at journalctl -u %s" % (host, reason, name)
+    return "component down: %s was started and is not well: %s; systemd has it now: look at journalctl -u %s" % (_spoken(name, host), reason, name)
 
 
 def proven(name, seconds=None):
@@ -231,12 +252,22 @@ def _look(name):
         now = state(name)
         if now["active"] != "active" or not now["pid"]:
             return now, "%s is %s (%s, result %s)" % (name, now["active"], now["sub"], now["result"])
+        if name in RUNTIMES:
+            return now, _silent(name)
         healthz = kubelet.collect(spec.Context({}, procfs.of_interest(), {}))["healthz"]
     except Exception as error:  # pylint: disable=broad-except
         return None, files.one_line(error)
     if healthz["status"] == 200 or healthz["url"] is None:  # which has been switched off
         return now, None
     return now, "its healthz does not answer 200 yet (%s)" % (healthz["error"] or "HTTP %s" % healthz["status"])
+
+
+def _silent(name):
+    """Why no connection to this runtime's socket can be made; None where one can, or where the kubelet uses another's."""
+    known = kubelet.collect(spec.Context({}, procfs.of_interest(), {}))
+    path = runtime.socket_of(name, known)
+    error = cri.connect(path, runtime.CONNECT) if path else None
+    return error and "%s takes no connection (%s)" % (path, error)
 
 
 def _end(step, ended, reason, seen=None):
@@ -251,9 +282,9 @@ def resumed(record, dummy_step=None):
         now = state(name)
     except ChangeError as error:
         return None, str(error)
-    if record["remedy"] == ENABLE:
+    if record["remedy"] not in STARTS:
         return (proof.PROVEN, "%s is enabled" % name) if now["enabled"] == ENABLED else (proof.NOT_DONE, "%s is %s" % (name, now["enabled"]))
     if now["active"] in DOWN:
-        return proof.NOT_DONE, "its kubelet does not run; what to do is judged anew"
+        return proof.NOT_DONE, "its %s does not run; what to do is judged anew" % component_of(name)
     pid, reason = proven(name)
-    return (proof.PROVEN, "its kubelet runs (pid %d)" % pid) if pid else (proof.FAILED, _down(name, record["host"], reason))
+    return (proof.PROVEN, "its %s runs (pid %d)" % (component_of(name), pid)) if pid else (proof.FAILED, _down(name, record["host"], reason))

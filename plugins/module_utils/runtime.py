@@ -12,7 +12,8 @@ import os
 import re
 import stat
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, kubeconfig, procfs
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import runtime as collected
 
 SECONDS = 10
 PAUSE_IMAGE = re.compile(r"(^|/)pause(-[a-z0-9]+)?:[^/@]+\Z")  # of a container that only waits
@@ -83,7 +84,7 @@ class Runtime:
 
 def find(kubelet):
     """The runtime that this kubelet (evidence of its collector) uses."""
-    socket = _named(kubelet) or next((path for path in USUAL if _is_socket(path)), None)
+    socket = collected.endpoint(kubelet) or next((path for path in USUAL if _is_socket(path)), None)
     tools = ["crictl"]
     if socket and "docker" in socket:
         tools = ["crictl", "docker"]
@@ -94,16 +95,6 @@ def find(kubelet):
         if socket and path:
             return Runtime(socket, tool, path)
     return Runtime(socket)
-
-
-def _named(kubelet):
-    """The socket that its command line names, else its configuration."""
-    named = procfs.flag(kubelet.get("argv") or [], "container-runtime-endpoint")
-    for one in reversed([kubelet.get("config")] + (kubelet.get("config_dropins") or [])):
-        named = named or (kubeconfig.top(one["text"], "containerRuntimeEndpoint") if one and one["text"] else None)
-    if not named:
-        return None
-    return named[len("unix://"):] if named.startswith("unix://") else named if named.startswith("/") else None
 
 
 def _is_socket(path):

@@ -1,54 +1,97 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a node's kubelet brought back, as steps: enabled at boot, and started where it is down and nothing ends it."""
+"""PRIVATE to this collection: a node's kubelet or runtime brought back, as steps: enabled at boot, and started where it is down and nothing ends it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, fencing, kubelet_unit
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests, node_runtime
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
 
 ENABLE, START = kubelet_service.ENABLE, kubelet_service.START
-RISK = {ENABLE: 1, START: 2}
+ENABLE_RUNTIME, START_RUNTIME = kubelet_service.ENABLE_RUNTIME, kubelet_service.START_RUNTIME
+RISK = {ENABLE: 1, START: 2, ENABLE_RUNTIME: 1, START_RUNTIME: 2}
 PENDING = "pending_changes"
 # What a start mends. One that systemd starts again and again ends of something else, which its own finding names.
 DOWN = frozenset((kubelet_unit.STOPPED, kubelet_unit.FAILED, kubelet_unit.GAVE_UP))
 
 
+@dataclass(frozen=True)
+class Service:
+    """What is brought back: its unit, the evidence of that, and the steps' names."""
+
+    unit: Unit
+    facts: Mapping[str, Any]
+    enable: str
+    start: str
+
+    @property
+    def component(self) -> str:
+        return kubelet_service.component_of(self.unit.name)
+
+
 def enabled(scene: Scene) -> Sequence[Step]:
     """KM501: the unit enabled, and started where it is down too. What stands in the way of one of them is no reason against the other."""
-    unit = _unit(scene)
-    unfit = _not_enabled(unit)
-    diff = f"systemctl is-enabled {unit.name}: {unit.file_state} -> {kubelet_service.ENABLED}\n"
-    note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
-    step = _step(scene, ENABLE, unit, _blocked(scene, unit) or unfit, diff, note)
-    return [step] if unfit or not _down(unit) or _loads(scene) else [step, _start(scene, unit)]
+    return _enabled(scene, _kubelet(scene))
 
 
 def started(scene: Scene) -> Step | None:
     """KM502: the unit started, where nothing but that is missing."""
-    unit = _unit(scene)
-    return _start(scene, unit) if _down(unit) else None
+    service = _kubelet(scene)
+    return _start(scene, service) if _down(service.unit) else None
 
 
-def _start(scene: Scene, unit: Unit) -> Step:
-    diff = f"systemctl is-active {unit.name}: {unit.active} -> active\n"
-    return _step(scene, START, unit, _blocked(scene, unit) or _loads(scene), diff, _effects(scene, unit))
+def runtime(scene: Scene) -> Sequence[Step]:
+    """KM508: the units of the runtime in the order in which they start: enabled where the next boot would not bring them, started where they are down.
+
+    One that runs is left as it is. The finding of the first of them has the steps of all.
+    """
+    groups = [(service, steps) for service in _runtimes(scene) for steps in [_brought_back(scene, service)] if steps]
+    if not groups or groups[0][0].component != scene.finding.component:
+        return []
+    return [step for _service, steps in groups for step in steps]
 
 
-def _unit(scene: Scene) -> Unit:
-    return kubelet_unit.unit(_facts(scene).get("unit"))
+def _brought_back(scene: Scene, service: Service) -> Sequence[Step]:
+    unit = service.unit
+    if unit.masked or not (unit.runs or _down(unit)):
+        return []
+    if kubelet_unit.at_boot(unit).answer == kubelet_unit.NO and not node_runtime.starters(service.facts):
+        return _enabled(scene, service)
+    return [_start(scene, service)] if _down(unit) and not node_runtime.on_demand(service.facts) else []
 
 
-def _facts(scene: Scene) -> Mapping[str, Any]:
-    return control_plane.data(scene.document, "kubelet")
+def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
+    unit = service.unit
+    unfit = _not_enabled(unit)
+    diff = f"systemctl is-enabled {unit.name}: {unit.file_state} -> {kubelet_service.ENABLED}\n"
+    note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
+    step = _step(scene, service, service.enable, _blocked(scene, unit) or unfit, diff, note)
+    return [step] if unfit or not _down(unit) or _loads(scene) else [step, _start(scene, service)]
+
+
+def _start(scene: Scene, service: Service) -> Step:
+    diff = f"systemctl is-active {service.unit.name}: {service.unit.active} -> active\n"
+    return _step(scene, service, service.start, _blocked(scene, service.unit) or _loads(scene), diff, _effects(service))
+
+
+def _kubelet(scene: Scene) -> Service:
+    facts = control_plane.data(scene.document, "kubelet").get("unit")
+    return Service(kubelet_unit.unit(facts), facts if isinstance(facts, Mapping) else {}, ENABLE, START)
+
+
+def _runtimes(scene: Scene) -> list[Service]:
+    units = control_plane.data(scene.document, "runtime").get("units")
+    found = [one for one in units if isinstance(one, Mapping) and one.get("absent") is False] if isinstance(units, (list, tuple)) else []
+    return [Service(kubelet_unit.unit(one), one, ENABLE_RUNTIME, START_RUNTIME) for one in found]
 
 
 def _down(unit: Unit) -> bool:
@@ -67,7 +110,7 @@ def _unknown(unit: Unit) -> str | None:
         return f"{unit.name} is masked, and nothing here unmasks it: systemctl unmask, where whoever masked it agrees"
     if unit.family == "snap":
         return f"snapd switches its services itself: snap start --enable {unit.name.removeprefix('snap.').removesuffix('.service')}"
-    if unit.name not in kubelet_service.UNITS:
+    if unit.name not in kubelet_service.UNITS + kubelet_service.RUNTIMES:
         return "its unit is none that is known here: do by hand what its finding says"
     if unit.family == "rke2" and not unit.runs:
         return "RKE2 installs the units of a server and of an agent on every node, and which one is this node's cannot be told while neither runs"
@@ -94,26 +137,28 @@ def _loads(scene: Scene) -> str | None:
         if paths else None
 
 
-def _effects(scene: Scene, unit: Unit) -> str:
+def _effects(service: Service) -> str:
     """What else a start does."""
-    facts = _facts(scene).get("unit")
-    notes = ["it takes up its configuration as it is now, and ends pods that were replaced while it was away", "a revert leaves it running"]
-    if isinstance(facts, Mapping) and facts.get("need_daemon_reload"):
+    runs = service.start == START_RUNTIME
+    notes = ["containers that ran on are taken over as they are" if runs else
+             "it takes up its configuration as it is now, and ends pods that were replaced while it was away", "a revert leaves it running"]
+    if service.facts.get("need_daemon_reload"):
         notes.append("its unit's files have changed since systemd read them: it starts as they were before, until systemctl daemon-reload")
-    if kubelet_unit.state(unit).kind == kubelet_unit.GAVE_UP:
+    if kubelet_unit.state(service.unit).kind == kubelet_unit.GAVE_UP:
         notes.append("it ended too often before, and may again: journalctl tells why")
     return "; ".join(notes)
 
 
-def _step(scene: Scene, remedy: str, unit: Unit, blocked: str | None, diff: str, note: str) -> Step:
-    finding = scene.finding
+def _step(scene: Scene, service: Service, remedy: str, blocked: str | None, diff: str, note: str) -> Step:
+    finding, unit = scene.finding, service.unit
     where = finding.host or ""
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{remedy}")
-    former = unit.file_state if remedy == ENABLE else None
-    return Step(label, where, finding.code, remedy, RISK[remedy], unit.name, kubelet_service.COMPONENT, finding.node, blocked_by=blocked, note=note,
-                diff=diff, limit=kubelet_service.SECONDS[remedy], expect={"component": kubelet_service.COMPONENT},
+    name = f"{where}-{remedy}" if service.enable == ENABLE else f"{where}-{remedy}-{service.component}"
+    label = re.sub(r"[^A-Za-z0-9.-]+", "-", name)
+    former = unit.file_state if remedy == service.enable else None
+    return Step(label, where, finding.code, remedy, RISK[remedy], unit.name, service.component, finding.node, blocked_by=blocked, note=note,
+                diff=diff, limit=kubelet_service.SECONDS[remedy], expect={"component": service.component},
                 guard={"allow": sorted(scene.consent.allow)},
                 change={"kind": remedy, "path": kubelet_service.path_of(unit.name), "unit": unit.name, "former": former})
 
 
-REMEDIES = {"KM501": enabled, "KM502": started}
+REMEDIES = {"KM501": enabled, "KM502": started, "KM508": runtime}

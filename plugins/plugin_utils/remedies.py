@@ -29,6 +29,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import C
 # As the node's journal names it.
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
 
+# What the kubelet itself needs: components that are systemd's, as steps name them.
+BELOW = ("containerd", "crio", "docker", "cri-docker")
+
 # Forms in which editors, packagers and tools leave a former file beside the new one.
 BACKUP = re.compile(r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|dpkg-old|dpkg-bak|ucf-old)([.-]?\d+)?"
                     r"|\.\d+\.\d{4}-\d{2}-\d{2}@\d{2}:\d{2}:\d{2}~|[._-]\d{8}([T_-]?\d{4,6})?)$")
@@ -255,7 +258,7 @@ def kubeadm_config(scene: Scene) -> Step | None:
 def recover(scene: Scene) -> Step | None:
     """KM902: the node finishes or undoes what was interrupted, and looks whether the component is well."""
     # What was interrupted may be the very reason why the kubelet is down; starting it again needs nobody else.
-    own = any(one.get("component") == "kubelet" for one in control_plane.data(scene.document, "journal").get("unproven") or ())
+    own = any(one.get("component") in ("kubelet", *BELOW) for one in control_plane.data(scene.document, "journal").get("unproven") or ())
     return new_step(scene, "recover", "/var/lib/kubemend/journal", None if own else _not_now(scene), guard=node_guard(scene),
                     diff="finish or undo what the journal left open\n", limit=600)
 

@@ -11,9 +11,11 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect impor
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Failed
 
 RUNTIMES = ("containerd.service", "crio.service", "docker.service", "cri-docker.service")
+PLEG = "pleg is not healthy"
 MATTERS = ("unable to freeze", "cpu manager", "cpumanager", "memory manager", "memorymanager", "static policy", "failed to start containermanager",
            "failed to run kubelet", "failed to initialize cpu manager", "expected cgroupspath to be of format", "receive slice as parent",
-           "received slice as parent", "is not allowed to modify node", "cannot modify node", "only its own node object", "successfully registered node")
+           "received slice as parent", "is not allowed to modify node", "cannot modify node", "only its own node object", "successfully registered node",
+           PLEG)
 # What runs out repeats itself in many words (one line per pod or image): it must not push out the others.
 OPEN_FILES = ("too many open files", "no space left on device", "failed to allocate directory watch", "status=205/limits", "failed at step limits")
 READ_LINES, READ_BYTES, KEPT, LONGEST = 5000, 4 * 1024 * 1024, 60, 600
@@ -42,7 +44,7 @@ def chosen(text):
         if managers or any(matter in lower for matter in OPEN_FILES):
             said = line.partition("]: ")[2]
             # klog's own header counts the time too
-            key = said.partition("] ")[2] or said or line
+            key = PLEG if PLEG in lower else said.partition("] ")[2] or said or line  # that one counts seconds besides
             found.pop(key, None)
             found[key] = managers, files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
     return _last_of_each(list(found.values()))

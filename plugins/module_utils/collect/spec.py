@@ -104,6 +104,8 @@ COLLECTORS = (
               tier=DEEP, timeout=10, needs=("kubelet",)),
     Collector("kubelet_end", "the end of the journal of the kubelet's unit, where the kubelet does not run or systemd started it again of late", timeout=10,
               needs=("kubelet",)),
+    Collector("runtime", "the container runtime that the kubelet uses: its units, its socket, and whether it takes a connection and a call of the CRI there",
+              timeout=8, needs=("kubelet",)),
     Collector("api_way", "whether the node reaches the API server of its kubelet's kubeconfig: name, connection and certificate", timeout=10,
               needs=("kubelet",)),
     Collector("descriptors", "who holds inotify instances, watches and most of its descriptors, by /proc/*/fd", tier=DEEP, timeout=20),

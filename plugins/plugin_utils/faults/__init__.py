@@ -14,6 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     node_boot,
     node_cgroups,
     node_identity,
+    node_runtime,
     node_swap,
     node_way,
     nodes,
@@ -36,5 +37,5 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
 
 
 CATALOGUE = _catalogue(*(module.FAULTS for module in (
-    control_plane, kubelet, limits, managers, node_api, node_boot, node_cgroups, node_identity, node_swap, node_way, nodes, pinning, run,
-    scheduling, scheduling_pending, scheduling_tree)))
+    control_plane, kubelet, limits, managers, node_api, node_boot, node_cgroups, node_identity, node_runtime, node_swap, node_way, nodes,
+    pinning, run, scheduling, scheduling_pending, scheduling_tree)))

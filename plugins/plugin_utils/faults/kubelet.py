@@ -25,8 +25,8 @@ FAULTS = (
         explanation="The kubelet's unit is stopped, was never started, failed, has reached systemd's limit of starts, or ends and is started again and again. "
                     "The node becomes NotReady after 40 seconds and gets the taints node.kubernetes.io/unreachable; its pods are evicted after five minutes, "
                     "and stay Terminating until it is back. What it died of is named where its last words tell it: swap (KM504), the state of its managers "
-                    "(KM301 to KM310), inotify (KM401 to KM403), limits (KM409), the runtime, a port, a full disk. Where a fault of its own is why "
-                    "(KM505, KM506, KM507, KM510, KM515 to KM517), that one is reported instead; of a kubelet that is masked KM503.",
+                    "(KM301 to KM310), inotify (KM401 to KM403), limits (KM409), the runtime (KM508), a port, a full disk. Where a fault of its own is "
+                    "why (KM505, KM506, KM507, KM510, KM515 to KM517), that one is reported instead; of a kubelet that is masked KM503.",
         remedy="Start it where it was stopped, once it is clear who stopped it and why; else mend what its last words name.",
         risk=2,
         needs=_NEEDS,

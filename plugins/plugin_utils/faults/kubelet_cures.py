@@ -28,7 +28,7 @@ _KNOWN = {
     death.CGROUP_V1: ("this machine has cgroup v1, which it refuses from 1.35 on", ""),
     death.KERNEL_DEFAULTS: ("protectKernelDefaults is on, and the kernel has other values of {what}", ""),
     death.CGROUP_DRIVER: ("its cgroup driver differs from the runtime's ({what})", ""),
-    death.RUNTIME: ("the container runtime does not answer as it needs ({what})",
+    death.RUNTIME: ("the container runtime does not answer as it needs ({what}): KM508 tells why, where it can be told",
                     "systemctl status and journalctl of the runtime (containerd, crio); crictl info; compare --container-runtime-endpoint with its socket, and "
                     "disabled_plugins of /etc/containerd/config.toml, which must not hold cri"),
     death.INOTIFY: ("inotify is used up, {what} (KM401, KM402)", "the playbook too_many_open_files shows who holds them, and raises the limit"),

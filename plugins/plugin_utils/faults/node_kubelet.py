@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_death, kubelet_unit, kubelet_why
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import kubelet_cures, nodes
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import kubelet_cures, node_runtime, nodes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_death import Death
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_why import Why
@@ -33,17 +33,17 @@ def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if why is None:
         yield nodes.without(host)
         return
-    owner = _owner(why, document)
+    owner = _owner(why, document) or _runtime(host, why, document)
     if why.unit.masked or (why.ended and owner):
         yield Outcome((), host=host.host, component="kubelet", applies=False, note="it is masked (KM503)" if why.unit.masked else f"{owner} is why")
         return
-    hits = [_down(host, why)] if why.ended else []
+    hits = [_down(host, why, document)] if why.ended else []
     lacking = (Missing(host.host, "kubelet", "error"),) if not hits and why.state.kind not in (
         kubelet_unit.RUNNING, kubelet_unit.ABSENT, *kubelet_why.ENDED) else ()
     yield Outcome(tuple(hits), lacking, host=host.host, component="kubelet", note=why.state.why if lacking else "it runs, but not its unit" if why.runs else "")
 
 
-def _down(host: Host, why: Why) -> Hit:
+def _down(host: Host, why: Why, document: Mapping[str, Any]) -> Hit:
     death, unit = why.death, why.unit
     restarts = f"; {unit.restarts} restarts so far" if why.state.kind == kubelet_unit.LOOPING and unit.restarts else ""
     since = f", since {why.since}" if why.since and why.state.kind != kubelet_unit.LOOPING else ""
@@ -53,6 +53,7 @@ def _down(host: Host, why: Why) -> Hit:
         told = f"; {words}" if death.certain or death.cause == kubelet_death.UNKNOWN else f"; its last words may mean: {words}"
     return Hit(f"the kubelet of {host.node or host.host} does not run: {why.state.why}{since}{restarts}{told}", _proofs(host, why),
                kubelet_cures.remedy(why, shell_name(unit.name, "UNIT")), host=host.host, node=host.node, component="kubelet",
+               because=("KM508",) if death is not None and death.cause == kubelet_death.RUNTIME and node_runtime.broken(host, document) else (),
                risk=0 if why.state.kind == kubelet_unit.LOOPING else None)  # one that systemd starts anyway is not started
 
 
@@ -128,6 +129,12 @@ def _owner(why: Why, document: Mapping[str, Any]) -> str:
         return ""
     code = CODES.get(why.death.cause, "")
     return "KM510" if code in ("KM506", "KM507") and _emptied(document, why.death.cause, why.death.what) else code
+
+
+def _runtime(host: Host, why: Why, document: Mapping[str, Any]) -> str:
+    """KM508 where its runtime is why, and it is started again by itself once that is back; "" else."""
+    dies = why.death is not None and why.death.certain and why.death.cause == kubelet_death.RUNTIME
+    return "KM508" if dies and why.state.kind == kubelet_unit.LOOPING and node_runtime.broken(host, document) else ""
 
 
 def _death(host: Host, document: Mapping[str, Any], why: Why, death: Death, code: str) -> Hit:

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
     apply_step, durable, journal, kubelet_restart, kubelet_service, lock, proof, revert, revert_run)
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubelet
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import cri, kubelet
 
 RUN, NEXT, LAST = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-7a8b9c"
 UNIT = "kubelet.service"
@@ -56,7 +56,8 @@ class Node:
         monkeypatch.setattr(kubelet, "collect", lambda context: {"healthz": self.healthz})
         found = SimpleNamespace(pid=None, argv=[], evidence={"unit": {"name": UNIT}, "argv": ["kubelet", "--fail-swap-on=false"]})
         monkeypatch.setattr(kubelet_restart, "look", lambda host: SimpleNamespace(**{**vars(found), "pid": self.beside}))
-        for name, value in (("STABLE", 0.2), ("PAUSE", 0.01), ("SECONDS", {"enable_kubelet": 5, "start_kubelet": 60})):
+        seconds = {"enable_kubelet": 5, "enable_runtime": 5, "start_kubelet": 60, "start_runtime": 60}
+        for name, value in (("STABLE", 0.2), ("PAUSE", 0.01), ("SECONDS", seconds)):
             monkeypatch.setattr(kubelet_service, name, value)
 
     def set(self, **changes):
@@ -260,3 +261,72 @@ def test_every_digest_is_of_what_is_enabled_says(node):
     (item,) = journal.read_run(RUN, node.root)
     assert (item["intent"]["sha256_before"], item["intent"]["sha256_after"]) == (durable.digest(b"disabled\n"), durable.digest(b"enabled\n"))
     assert journal.former_bytes(item, node.root) == b"disabled\n" and item["intent"]["real"] == "unit:kubelet.service"
+
+
+# -- a runtime ---------------------------------------------------------------------------------------------------------
+
+CONTAINERD = "containerd.service"
+
+
+@pytest.fixture
+def runtime(node, monkeypatch):
+    """The same machinery for containerd: the answers of its socket, one after another, the last again and again."""
+    node.said, node.paths = [None], []
+
+    def connect(path, dummy_seconds):
+        node.paths.append(path)
+        return node.said.pop(0) if len(node.said) > 1 else node.said[0]
+
+    monkeypatch.setattr(cri, "connect", connect)
+    argv = ["kubelet", "--container-runtime-endpoint=unix:///run/containerd/containerd.sock"]
+    monkeypatch.setattr(kubelet, "collect", lambda context: {"argv": argv, "config": None, "config_dropins": [], "healthz": {"url": "u", "status": None}})
+    return node
+
+
+def test_a_runtime_is_enabled_and_started_whatever_the_kubelet_says(runtime):
+    runtime.beside = 4711  # its kubelet runs, and is not well
+    answer = runtime.do("enable_runtime", unit=CONTAINERD)
+    assert (answer["state"], answer["reason"], runtime.get("enabled")) == ("done", "", "enabled")
+    answer = runtime.do("start_runtime", unit=CONTAINERD)
+    assert (answer["state"], answer["reason"], answer["seen"]["pid"]) == ("done", "", 4000000)
+    assert runtime.get("asked") == ["enable --no-reload " + CONTAINERD, "start --no-block " + CONTAINERD]
+    assert set(runtime.paths) == {"/run/containerd/containerd.sock"} and proof.read(RUN, "01-start_runtime", runtime.root)["component"] == "containerd"
+
+
+def test_a_runtime_is_proven_by_its_socket(runtime, monkeypatch):
+    runtime.said = ["Connection refused"] * 3 + [None]
+    assert runtime.do("start_runtime", unit=CONTAINERD)["state"] == "done" and len(runtime.paths) > 4
+    runtime.set(active="inactive")
+    runtime.said = ["Connection refused"]
+    monkeypatch.setitem(kubelet_service.SECONDS, "start_kubelet", 1)
+    answer = runtime.do("start_runtime", run_id=NEXT, unit=CONTAINERD)
+    assert (answer["state"], answer["changed"]) == ("failed", True)
+    assert answer["reason"].startswith("component down: the containerd of w1 was started and is not well: /run/containerd/containerd.sock takes no connection")
+
+
+def test_a_runtime_that_runs_is_not_started_again(runtime):
+    runtime.set(active="active", sub="running", pid=7)
+    answer = runtime.do("start_runtime", unit=CONTAINERD)
+    assert (answer["state"], answer["reason"], runtime.get("asked")) == ("done", "it runs already", [])
+
+
+@pytest.mark.parametrize(("changes", "unit", "remedy", "said"), [
+    ({"enabled": "masked", "load": "masked"}, CONTAINERD, "start_runtime", "masked, which somebody did on purpose"),
+    ({"active": "activating", "sub": "auto-restart"}, CONTAINERD, "start_runtime", "the evidence is old: the containerd of w1 is activating"),
+    ({}, "sshd.service", "start_runtime", "is no unit of a kubelet or a runtime"), ({}, UNIT, "start_runtime", "no unit for a step of the kind start_runtime"),
+    ({}, CONTAINERD, "start_kubelet", "no unit for a step of the kind start_kubelet"), ({}, CONTAINERD, "enable_kubelet", "no unit for a step of the kind")])
+def test_what_a_runtimes_step_refuses(runtime, changes, unit, remedy, said):
+    runtime.set(**changes)
+    answer = runtime.do(remedy, unit=unit)
+    assert (answer["state"], answer["changed"]) == ("refused", False) and said in answer["reason"] and runtime.get("asked") == []
+
+
+def test_an_interrupted_start_of_a_runtime_is_ended_and_a_revert_disables_it(runtime):
+    runtime.do("enable_runtime", unit=CONTAINERD)
+    runtime.do("start_runtime", unit=CONTAINERD)
+    answer = runtime.forget("start_runtime")
+    assert answer["state"] == "done" and "its containerd runs (pid 4000000)" in answer["reason"]
+    answer = runtime.forget("enable_runtime", entry=True)
+    assert answer["state"] == "done" and "containerd.service is enabled" in answer["reason"]
+    assert [one["result"] for one in runtime.take_back(run_id=LAST)["paths"]] == ["restored"]
+    assert (runtime.get("enabled"), runtime.get("active"), runtime.get("asked")[-1]) == ("disabled", "active", "disable --no-reload " + CONTAINERD)

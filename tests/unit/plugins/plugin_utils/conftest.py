@@ -85,7 +85,7 @@ class World:
                 "collectors": {**{key: {"status": "ok", "data": value} for key, value in collectors.items()},
                                **{key: {"status": "absent", "data": None} for key in
                                   ("manifests", "instances", "component_http", "etcd", "installer", "devices", "pinning", "kubelet_log", "limits",
-                                   "descriptors")}}}
+                                   "descriptors", "runtime")}}}
 
     def _master(self, number: int, ip: str) -> dict[str, Any]:
         document = self._host(f"m{number}", ip, ["control_plane"])

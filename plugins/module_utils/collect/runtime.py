@@ -1,0 +1,195 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector runtime: the container runtime that the kubelet uses: its units, its socket, and whether it answers there.
+
+A runtime that is part of another program (k3s, RKE2, microk8s, k0s) has no unit of its own, and is not asked. Nor is a socket whose unit does not
+run: systemd may hold it, and a connection would start what somebody stopped.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+import stat
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import cri, files, kubeconfig, procfs, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.command import CommandError
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Failed
+
+CONTAINERD, CRIO, DOCKER, CRI_DOCKER, EMBEDDED, OTHER = "containerd", "crio", "docker", "cri-docker", "embedded", "other"
+DOCKERSHIM, DOCKER_SOCKET = "/var/run/dockershim.sock", "/var/run/docker.sock"
+CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
+# What the socket's path holds, and whose it is then. Docker's own comes before what uses it.
+PATHS = (("dockershim", DOCKER), ("cri-dockerd", CRI_DOCKER), ("/crio/", CRIO), ("/containerd/containerd.sock", CONTAINERD))
+WITHIN = ("/run/k3s/", "/var/run/k3s/", "/run/k0s/", "/var/run/k0s/", "/var/snap/", "/run/snap")
+# In the order in which they start.
+UNITS = {CONTAINERD: ("containerd.service",), CRIO: ("crio.service",), DOCKER: ("docker.service",), CRI_DOCKER: ("docker.service", "cri-docker.service")}
+SOCKETS = ("docker.socket", "cri-docker.socket")
+OWN = tuple(sorted(set(name for names in UNITS.values() for name in names)))
+PROPERTIES = unit.PROPERTIES + ("WantedBy", "RequiredBy", "UpheldBy")
+MAX_WANTED, MAX_CONFIG, MAX_PLUGINS = 20, 256 * 1024, 50
+CONNECT = 2.0  # seconds for a connection, and for an answer
+
+
+def collect(context):
+    """{endpoint, docker, kind, path, units, socket, error, calls, config}.
+
+    docker: whether the kubelet was told to use docker itself; units: of UNITS, in their order, each as the collector kubelet gives one, with
+    wanted_by and trigger, or {name, absent};
+    socket: present, missing, other or denied; error: why it takes no connection, None where it does or was not asked; calls: {version of the CRI:
+    the status that a call ends with, or an error}, config: containerd's, where it refuses calls.
+    """
+    known = context.data.get("kubelet")
+    if not known:
+        raise Absent("no kubelet")
+    named = endpoint(known)
+    family = (known.get("unit") or {}).get("name") or ""
+    try:
+        blocks = {} if named and within(named) else unit.show(OWN + SOCKETS, PROPERTIES)
+    except CommandError as error:
+        raise Failed(str(error))
+    kind, path = kind_of(named, family, told_docker(known), [name for name in OWN if unit.unit(blocks.get(name, {"LoadState": ["not-found"]}))])
+    found = {"endpoint": files.one_line(named, 200) if named else None, "docker": told_docker(known), "kind": kind, "path": path, "socket": None, "error": None,
+             "asked": False, "calls": {}, "config": None, "units": [_unit(name, blocks) for name in UNITS.get(kind, ())]}
+    if kind == EMBEDDED or path is None:
+        return found
+    context.source = path
+    found["socket"] = state_of(path)
+    if found["socket"] == "present" and runs(found["units"], family, known):
+        _ask(found, blocks)
+    return found
+
+
+def endpoint(known):
+    """The path of the socket that this kubelet (its collector's evidence) is told to use, by its command line, else by its configuration; None."""
+    named = procfs.flag(known.get("argv") or [], "container-runtime-endpoint")
+    for one in reversed([known.get("config")] + (known.get("config_dropins") or [])):
+        named = named or (kubeconfig.top(one["text"], "containerRuntimeEndpoint") if one and one["text"] else None)
+    if not named:
+        return None
+    return named[len("unix://"):] if named.startswith("unix://") else named if named.startswith("/") else None
+
+
+def told_docker(known):
+    """Whether a kubelet of up to 1.23 was told, or left, to use docker itself; None where it does not say."""
+    value = procfs.flag(known.get("argv") or [], "container-runtime")
+    return None if value is None else value == "docker"
+
+
+def within(path):
+    """Whether a runtime at this socket is part of another program."""
+    return path.startswith(WITHIN)
+
+
+def kind_of(named, family, docker, present, exists=os.path.lexists):
+    """(whose the socket is, its path): None for what cannot be told. present: the units that are there."""
+    if named and within(named):
+        return EMBEDDED, named
+    if docker:
+        return DOCKER, DOCKER_SOCKET
+    if named:
+        kind = next((kind for part, kind in PATHS if part in named), OTHER)
+        return kind, DOCKER_SOCKET if kind == DOCKER else named
+    if family.startswith(("k3s", "rke2", "snap.", "k0s")):
+        return EMBEDDED, None
+    if exists(DOCKERSHIM):
+        return DOCKER, DOCKER_SOCKET
+    if "docker.service" not in present and "containerd.service" in present:
+        return CONTAINERD, CONTAINERD_SOCKET  # the default since 1.24; before, docker's own
+    return None, None
+
+
+def socket_of(name, known):
+    """The socket at which this unit's program answers, as far as the kubelet's evidence or custom tell; None where they do not."""
+    if name == "docker.service":
+        return DOCKER_SOCKET
+    named = endpoint(known)
+    if named and not within(named) and name in UNITS.get(kind_of(named, "", None, ())[0], ()):
+        return named
+    return CONTAINERD_SOCKET if name == "containerd.service" and not named else None
+
+
+def _unit(name, blocks):
+    """The evidence of one unit, with who else starts it: units that want it, and a socket."""
+    block = blocks.get(name) or {}
+    found = unit.unit(block) if block else None
+    if found is None:
+        return {"name": name, "absent": True}
+    found["absent"] = False
+    try:
+        found["unit_file_state"] = unit.enabled(name)  # show tells of before an enable or disable without a reload
+    except CommandError:
+        pass
+    wanted = [one for key in ("WantedBy", "RequiredBy", "UpheldBy") for value in block.get(key, []) for one in value.split()]
+    found["wanted_by"] = sorted(set(wanted))[:MAX_WANTED]
+    socket = name.replace(".service", ".socket")
+    trigger = unit.unit(blocks[socket]) if socket in SOCKETS and socket in blocks else None
+    found["trigger"] = trigger and dict((key, trigger[key]) for key in ("name", "active_state", "unit_file_state"))
+    return found
+
+
+def runs(units, family="", known=None):
+    """Whether a connection starts nothing: every unit runs; where it has none that is known, whoever uses it does."""
+    there = [one for one in units if not one["absent"]]
+    if not there:
+        return bool((known or {}).get("process")) and bool(family)
+    return all(one["active_state"] in ("active", "reloading") for one in there)
+
+
+def state_of(path):
+    """present, missing, other (no socket is there) or denied."""
+    try:
+        return "present" if stat.S_ISSOCK(os.stat(path).st_mode) else "other"
+    except OSError as error:
+        return "missing" if files.reason(error) == "missing" else "denied"
+
+
+def _ask(found, blocks):
+    """A connection, and of a socket that speaks the CRI its version, in both languages."""
+    found["asked"] = True
+    found["error"] = cri.connect(found["path"], CONNECT)
+    if found["error"] is not None or found["kind"] == DOCKER:
+        return
+    for version in cri.VERSIONS:
+        found["calls"][version] = cri.version(found["path"], version, CONNECT)
+        if not isinstance(found["calls"][version], int):
+            break  # what is silent, or no gRPC, is not asked again
+    if found["kind"] == CONTAINERD and cri.UNIMPLEMENTED in found["calls"].values():
+        argv = unit.command_line(blocks.get("containerd.service") or {})
+        found["config"] = plugins(procfs.flag(argv, "config") or procfs.flag(argv, "c") or "/etc/containerd/config.toml")
+
+
+def plugins(path):
+    """{path, disabled_plugins, line} of containerd's configuration: nothing else of it, which may hold passwords of registries."""
+    text = files.text(path, MAX_CONFIG)
+    found = {"path": path, "disabled_plugins": None if text is None else [], "line": None}
+    rows = (text or "").split("\n")
+    for index, row in enumerate(rows):
+        if row.lstrip().startswith("["):
+            break  # it is a key of the top
+        key, equal, value = row.partition("=")
+        if equal and key.strip() == "disabled_plugins":
+            for more in rows[index + 1:]:
+                if "]" in _bare(value):
+                    break
+                value += "\n" + more
+            found["line"] = index + 1
+            found["disabled_plugins"] = _quoted(_bare(value).partition("]")[0])[:MAX_PLUGINS]
+            break
+    return found
+
+
+def _bare(value):
+    """Without comments; names of plugins hold neither quotes nor a #."""
+    return "\n".join(row.partition("#")[0] for row in value.split("\n"))
+
+
+def _quoted(value):
+    found = []
+    for word in value.replace("[", ",").replace("\n", ",").split(","):
+        word = word.strip()
+        if len(word) > 2 and word[0] in "\"'" and word[-1] == word[0]:
+            found.append(files.one_line(word[1:-1], 80))
+    return found

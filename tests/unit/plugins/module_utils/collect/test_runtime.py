@@ -1,0 +1,201 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The container runtime that a kubelet uses: whose its socket is, and what is asked of it."""
+
+import socket
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, cri, runtime, spec, unit
+
+CONTAINERD = "/run/containerd/containerd.sock"
+
+
+def kubelet(*argv, **more):
+    return dict({"argv": ["kubelet"] + list(argv), "config": None, "config_dropins": [], "process": {"pid": 7}, "unit": {"name": "kubelet.service"}}, **more)
+
+
+def conf(text):
+    return {"text": text}
+
+
+@pytest.mark.parametrize(("known", "path"), [
+    (kubelet(), None), (kubelet("--container-runtime-endpoint=unix://" + CONTAINERD), CONTAINERD),
+    (kubelet("--container-runtime-endpoint", "/run/crio/crio.sock"), "/run/crio/crio.sock"), (kubelet("--container-runtime-endpoint=tcp://1.2.3.4:5"), None),
+    (kubelet(config=conf("containerRuntimeEndpoint: unix:///run/a.sock\n")), "/run/a.sock"),
+    (kubelet(config=conf("containerRuntimeEndpoint: unix:///run/a.sock\n"), config_dropins=[conf("containerRuntimeEndpoint: \"unix:///run/b.sock\"\n")]),
+     "/run/b.sock"),
+    (kubelet("--container-runtime-endpoint=unix:///run/c.sock", config=conf("containerRuntimeEndpoint: unix:///run/a.sock\n")), "/run/c.sock"),
+    (kubelet(config=conf(None)), None)])
+def test_the_endpoint_as_the_kubelet_has_it(known, path):
+    assert runtime.endpoint(known) == path
+
+
+@pytest.mark.parametrize(("named", "family", "docker", "present", "shim", "kind"), [
+    (CONTAINERD, "kubelet.service", None, (), False, ("containerd", CONTAINERD)),
+    ("/var/run/containerd/containerd.sock", "kubelet.service", None, (), False, ("containerd", "/var/run/containerd/containerd.sock")),
+    ("/var/run/crio/crio.sock", "kubelet.service", None, (), False, ("crio", "/var/run/crio/crio.sock")),
+    ("/run/cri-dockerd.sock", "kubelet.service", None, (), False, ("cri-docker", "/run/cri-dockerd.sock")),
+    ("/var/run/dockershim.sock", "kubelet.service", None, (), True, ("docker", "/var/run/docker.sock")),
+    ("/run/k3s/containerd/containerd.sock", "rke2-agent.service", None, (), False, ("embedded", "/run/k3s/containerd/containerd.sock")),
+    ("/var/snap/microk8s/common/run/containerd.sock", "snap.microk8s.daemon-kubelite.service", None, (), False,
+     ("embedded", "/var/snap/microk8s/common/run/containerd.sock")),
+    ("/run/k0s/containerd.sock", "k0sworker.service", None, (), False, ("embedded", "/run/k0s/containerd.sock")),
+    ("/run/isulad.sock", "kubelet.service", None, (), False, ("other", "/run/isulad.sock")),
+    (None, "k3s.service", None, ("containerd.service",), False, ("embedded", None)), (None, "rke2-server.service", None, (), False, ("embedded", None)),
+    (None, "kubelet.service", True, ("docker.service",), False, ("docker", "/var/run/docker.sock")),
+    (None, "kubelet.service", None, ("docker.service", "containerd.service"), True, ("docker", "/var/run/docker.sock")),
+    (None, "kubelet.service", None, ("containerd.service",), False, ("containerd", CONTAINERD)),
+    (None, "kubelet.service", None, ("docker.service", "containerd.service"), False, (None, None)), (None, "kubelet.service", None, (), False, (None, None))])
+def test_whose_the_socket_is(named, family, docker, present, shim, kind):
+    assert runtime.kind_of(named, family, docker, present, lambda path: shim and path == runtime.DOCKERSHIM) == kind
+
+
+class Node:
+    """systemd, and a socket."""
+
+    def __init__(self, path, monkeypatch):
+        self.path, self.blocks, self.enabled, self.calls = str(path / "containerd" / "containerd.sock"), {}, "enabled", {"v1": 0, "v1alpha2": 0}
+        (path / "containerd").mkdir()
+        self.listening, self.called = None, []
+        monkeypatch.setattr(unit, "show", lambda names, properties: self.blocks)
+        monkeypatch.setattr(unit, "enabled", lambda name: self.enabled)
+        monkeypatch.setattr(cri, "version", self.version)
+
+    def version(self, path, of, dummy_seconds):
+        self.called.append((path, of))
+        return self.calls[of]
+
+    def listen(self):
+        self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listening.bind(self.path)
+        self.listening.listen(5)
+
+    def unit(self, name, **more):
+        self.blocks[name] = dict((key, [value]) for key, value in dict({"Id": name, "LoadState": "loaded", "ActiveState": "active", "SubState": "running",
+                                                                        "UnitFileState": "enabled", "MainPID": "7"}, **more).items())
+
+    def collect(self, known=None):
+        context = spec.Context({}, [], {"kubelet": known or kubelet("--container-runtime-endpoint=unix://" + self.path)})
+        return runtime.collect(context)
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    found = Node(tmp_path, monkeypatch)
+    yield found
+    if found.listening:
+        found.listening.close()
+
+
+def test_a_runtime_that_is_well(node):
+    node.listen()
+    node.unit("containerd.service", WantedBy="multi-user.target docker.service")
+    found = node.collect()
+    (told,) = found["units"]
+    assert (found["kind"], found["socket"], found["asked"], found["error"], found["calls"]) == ("containerd", "present", True, None, {"v1": 0, "v1alpha2": 0})
+    assert (told["name"], told["unit_file_state"], told["wanted_by"], told["trigger"]) == (
+        "containerd.service", "enabled", ["docker.service", "multi-user.target"], None)
+    assert found["config"] is None
+
+
+@pytest.mark.parametrize("state", ["inactive", "failed", "activating", "deactivating"])
+def test_what_does_not_run_is_not_connected_to(node, state):
+    node.listen()
+    node.unit("containerd.service", ActiveState=state)
+    found = node.collect()
+    assert (found["asked"], found["socket"], found["calls"], node.called) == (False, "present", {}, [])
+
+
+def test_enabled_is_what_is_enabled_says(node):
+    node.unit("containerd.service")
+    node.enabled = "disabled"
+    assert node.collect()["units"][0]["unit_file_state"] == "disabled"
+
+
+def test_a_silent_one_is_not_asked_twice(node):
+    node.listen()
+    node.unit("containerd.service")
+    node.calls["v1"] = cri.SILENT
+    assert node.collect()["calls"] == {"v1": cri.SILENT}
+
+
+def test_a_socket_that_nobody_listens_at_and_one_that_is_gone(node):
+    node.unit("containerd.service")
+    found = node.collect()
+    assert (found["socket"], found["asked"]) == ("missing", False)
+    node.listen()
+    node.listening.close()
+    found = node.collect()
+    assert (found["socket"], found["asked"], found["error"]) == ("present", True, "Connection refused") and node.called == []
+
+
+def test_its_configuration_is_read_where_it_refuses_calls(node, tmp_path):
+    node.listen()
+    (tmp_path / "own.toml").write_text('version = 2\ndisabled_plugins = ["cri"]\n[plugins]\npassword = "secret"\n')
+    started = "{ path=/usr/bin/containerd ; argv[]=/usr/bin/containerd --config %s ; ignore_errors=no }"
+    node.unit("containerd.service", ExecStart=started % (tmp_path / "own.toml"))
+    node.calls = {"v1": 12, "v1alpha2": 12}
+    found = node.collect()
+    assert found["config"] == {"path": str(tmp_path / "own.toml"), "disabled_plugins": ["cri"], "line": 2} and "secret" not in repr(found)
+
+
+def test_docker_is_held_by_a_socket_of_systemd(node, monkeypatch):
+    monkeypatch.setattr(runtime, "DOCKER_SOCKET", node.path)
+    node.listen()
+    node.unit("docker.service", ActiveState="inactive")
+    node.unit("docker.socket", SubState="listening")
+    found = node.collect(kubelet("--container-runtime-endpoint=unix:///var/run/dockershim.sock"))
+    assert found["units"][0]["trigger"] == {"name": "docker.socket", "active_state": "active", "unit_file_state": "enabled"} and not found["asked"]
+    node.unit("docker.service")
+    found = node.collect(kubelet("--container-runtime-endpoint=unix:///var/run/dockershim.sock"))
+    assert (found["kind"], found["asked"], found["error"], found["calls"]) == ("docker", True, None, {})
+
+
+def test_cri_dockerd_needs_docker(node):
+    node.unit("docker.service", ActiveState="failed")
+    node.unit("cri-docker.service")
+    found = node.collect(kubelet("--container-runtime-endpoint=unix:///run/cri-dockerd.sock"))
+    assert [one["name"] for one in found["units"]] == ["docker.service", "cri-docker.service"] and not found["asked"]
+
+
+def test_a_runtime_within_another_program_is_let_alone(node, monkeypatch):
+    monkeypatch.setattr(unit, "show", None)
+    found = node.collect(kubelet("--container-runtime-endpoint=unix:///run/k3s/containerd/containerd.sock"))
+    assert (found["kind"], found["units"], found["socket"], found["asked"]) == ("embedded", [], None, False)
+
+
+def test_what_cannot_be_told(node, monkeypatch):
+    assert node.collect(kubelet())["kind"] is None
+    with pytest.raises(spec.Absent):
+        runtime.collect(spec.Context({}, [], {"kubelet": None}))
+
+    def silent(*dummy):
+        raise command.CommandError("systemctl: it said nothing")
+
+    monkeypatch.setattr(unit, "show", silent)
+    with pytest.raises(spec.Failed):
+        node.collect()
+
+
+@pytest.mark.parametrize(("text", "names", "line"), [
+    ('disabled_plugins = ["cri"]\n', ["cri"], 1), ("disabled_plugins = []\n", [], 1), ('#disabled_plugins = ["cri"]\n', [], None),
+    ('version = 3\n\ndisabled_plugins = [\n  "io.containerd.grpc.v1.cri", # no ] here\n  \'io.containerd.cri.v1.runtime\',\n]\n[a]\n',
+     ["io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"], 3),
+    ('[debug]\ndisabled_plugins = ["cri"]\n', [], None), ("disabled_plugins = [", [], 1), ("", [], None)])
+def test_which_plugins_are_disabled(tmp_path, text, names, line):
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    assert runtime.plugins(str(path)) == {"path": str(path), "disabled_plugins": names, "line": line}
+    assert runtime.plugins(str(tmp_path / "none"))["disabled_plugins"] is None
+
+
+@pytest.mark.parametrize(("name", "known", "path"), [
+    ("containerd.service", kubelet(), CONTAINERD), ("containerd.service", kubelet("--container-runtime-endpoint=/run/crio/crio.sock"), None),
+    ("crio.service", kubelet("--container-runtime-endpoint=/run/crio/crio.sock"), "/run/crio/crio.sock"), ("crio.service", kubelet(), None),
+    ("docker.service", kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"), "/var/run/docker.sock"),
+    ("cri-docker.service", kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"), "/run/cri-dockerd.sock"),
+    ("containerd.service", kubelet("--container-runtime-endpoint=/run/k3s/containerd/containerd.sock"), None)])
+def test_where_a_unit_answers(name, known, path):
+    assert runtime.socket_of(name, known) == path
