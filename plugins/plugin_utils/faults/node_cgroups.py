@@ -61,8 +61,8 @@ FAULTS = (
         applies="nodes whose kubelet and runtime write to journald",
         explanation="The kubelet lives and the node is Ready, but the runtime's cgroup driver (cgroupfs or systemd) is another than the kubelet's, so that "
                     "every new pod fails where its sandbox is made; those that run go on until they end. Present where the runtime said so within ten "
-                    "minutes. A kubelet with dockershim ends of it instead (KM516); one that asks its runtime for the driver (1.28 and newer with the gate, and a "
-                    "runtime that tells) takes the runtime's when it starts. A kubelet with systemd above a containerd with cgroupfs is not refused, and "
+                    "minutes. A kubelet with dockershim ends of it instead (KM516); one that asks its runtime for the driver (1.28 and newer with the gate, "
+                    "and a runtime that tells) takes the runtime's when it starts. A kubelet with systemd above a containerd with cgroupfs is not refused, and "
                     "not seen.",
         remedy="Give both the same driver, systemd where systemd runs the machine; drain the node before, for its pods' cgroups move.",
         risk=0,
