@@ -107,14 +107,14 @@ def environment(block, read=files.text):
 
 
 def _assignments(value):
-    """The words of Environment=: in double quotes where they need some, or, before 238, with a blank in them as \\x20 and quotes as they are."""
+    """The words of Environment=: in double quotes where they need some, or, by an old systemd, with a blank in them as \\x20 and quotes as they are."""
     if value.startswith('"') or ' "' in value:
         return words(value)
     return [_BYTES.sub(lambda found: bytearray.fromhex(found.group().replace("\\x", "")).decode("utf-8", "replace"), word) for word in value.split()]
 
 
 def _written(block, read):
-    """The words of Environment= by the unit's files: systemd 238 to 242 (RHEL 8 has 239) shows none that has a blank in it."""
+    """The words of Environment= by the unit's files: RHEL 8's systemd, and 240 until it learned to quote, shows none that has a blank in it."""
     found = []
     for path in block.get("FragmentPath", []) + [one for value in block.get("DropInPaths", []) for one in words(value)]:
         section = ""

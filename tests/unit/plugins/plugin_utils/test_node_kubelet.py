@@ -160,6 +160,11 @@ def test_a_kubelet_that_systemd_has_not_started_again_is_in_no_loop(world):
     assert said(stopping[0])["KM502"] == "unknown" and not stopping[1]
 
 
+def test_one_that_its_unit_runs_is_not_said_to_run_beside_it(world):
+    verdicts, found = judged(world, {**RUNS, "n_restarts": 0}, process={"pid": 9}, argv_source="process")
+    assert said(verdicts) == CLEAR and verdicts["KM502"].note == "" and not found
+
+
 def test_a_process_of_a_moment_does_not_end_a_loop(world):
     verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, LOOP, process={"pid": 9}, argv_source="process")
     assert found.code == "KM505" and verdicts["KM502"].note != "it runs, but not its unit"

@@ -217,6 +217,14 @@ def test_what_only_a_person_does(undo, place, hand):
     assert (found.hand, found.lines, found.empty) == ([hand], set(), {})
 
 
+@pytest.mark.parametrize("kind", ["disable", "edit"])
+def test_zram_generators_file_is_emptied_for_nothing_else(kind):
+    later = Forecast((Source("service", "a.service", "/dev/x", "a.service", True, "", (Undo(kind, "a.service"),)),))
+    seen = {**node(), "files": [{"path": swap_plan.ZRAM, "error": "missing"}, *node()["files"]]}
+    found = swap_plan.sources(NodeSwap(seen, [], later, Wanted(True, False, "NoSwap"), False))
+    assert found.empty == {} and len(found.hand) == 1
+
+
 def test_a_source_without_a_device_is_named_by_its_place():
     assert given(device="").hand == ["find out what switches /etc/rc.local:3 on"]
 
