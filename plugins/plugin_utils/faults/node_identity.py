@@ -91,7 +91,8 @@ def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Hit:
     else:
         back = f"hostnamectl set-hostname {shell_name(node, 'NAME')}, then {restart}; or keep the new name and give the kubelet --hostname-override={node}"
     return Hit(one_line(f"the kubelet of {host.host} calls its node {known.name}, by {_by(host)} and its certificate is that of {node}: {state}", 500),
-               tuple(proofs), f"{back}. See what changed the name (cloud-init, DHCP, a script), or the next boot changes it again. Only where the new name is "
+               tuple(proofs), f"{back}. See what changed the name (cloud-init, DHCP, a script), or the next boot changes it again; delete a "
+               "CertificateSigningRequest of the new name that waits, as older API servers take it (kubectl get csr). Only where the new name is "
                f"meant: drain and delete the Node {shell_name(node, 'NODE')}, reset the host and let it join anew"
                + ("; on a control-plane node etcd's member and certificates carry the former name too" if view and view.control_plane else "")
                + ". Nothing here renames a host", host=host.host, node=host.node, component=KUBELET, severity="warning" if runs_on else None)
