@@ -181,10 +181,10 @@ FAULTS = (
         severity="critical",
         applies="kubelets with a client certificate that names a node, and no cloud provider that does",
         explanation="The kubelet stands for its node by --hostname-override, or by the machine's host name in lower case, and reads that at its start. The API "
-                    "lets it do so only under the name in its client certificate (system:node:NAME): after the host name changed it may not register (\"nodes … is "
-                    "forbidden\": \"node … is not allowed to modify node …\", in old releases \"cannot modify\", in new ones \"cannot read …, only its own "
-                    "Node object\"), it says \"node … not found\", and the Node of the former name becomes NotReady although the kubelet runs. A warning while "
-                    "a kubelet that started before still posts.",
+                    "lets it do so only under the name in its client certificate (system:node:NAME): after the host name changed it may not register "
+                    "(\"nodes … is forbidden\": \"node … is not allowed to modify node …\", in old releases \"cannot modify\", in new ones \"cannot read "
+                    "…, only its own Node object\"), it says \"node … not found\", and the Node of the former name becomes NotReady although the kubelet "
+                    "runs. A warning while a kubelet that started before still posts.",
         remedy="Give the host its former name back (hostnamectl set-hostname), or --hostname-override its former value, and restart the kubelet. Nothing here "
                "renames a host.",
         risk=0,
