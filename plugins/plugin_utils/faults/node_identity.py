@@ -91,7 +91,8 @@ def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Hit:
     else:
         back = f"hostnamectl set-hostname {shell_name(node, 'NAME')}, then {restart}; or keep the new name and give the kubelet --hostname-override={node}"
     return Hit(one_line(f"the kubelet of {host.host} calls its node {known.name}, by {_by(host)} and its certificate is that of {node}: {state}", 500),
-               tuple(proofs), f"{back}. See what changed the name (cloud-init, DHCP, a script), or the next boot changes it again. Only where the new name is "
+               tuple(proofs), f"{back}. See what changed the name (cloud-init, DHCP, a script), or the next boot changes it again; delete a "
+               "CertificateSigningRequest of the new name that waits, as older API servers take it (kubectl get csr). Only where the new name is "
                f"meant: drain and delete the Node {shell_name(node, 'NODE')}, reset the host and let it join anew"
                + ("; on a control-plane node etcd's member and certificates carry the former name too" if view and view.control_plane else "")
                + ". Nothing here renames a host", host=host.host, node=host.node, component=KUBELET, severity="warning" if runs_on else None)
@@ -180,10 +181,10 @@ FAULTS = (
         severity="critical",
         applies="kubelets with a client certificate that names a node, and no cloud provider that does",
         explanation="The kubelet stands for its node by --hostname-override, or by the machine's host name in lower case, and reads that at its start. The API "
-                    "lets it do so only under the name in its client certificate (system:node:NAME): after the host name changed it may not register (\"nodes … is "
-                    "forbidden\": \"node … is not allowed to modify node …\", in old releases \"cannot modify\", in new ones \"cannot read …, only its own "
-                    "Node object\"), it says \"node … not found\", and the Node of the former name becomes NotReady although the kubelet runs. A warning while "
-                    "a kubelet that started before still posts.",
+                    "lets it do so only under the name in its client certificate (system:node:NAME): after the host name changed it may not register "
+                    "(\"nodes … is forbidden\": \"node … is not allowed to modify node …\", in old releases \"cannot modify\", in new ones \"cannot read "
+                    "…, only its own Node object\"), it says \"node … not found\", and the Node of the former name becomes NotReady although the kubelet "
+                    "runs. A warning while a kubelet that started before still posts.",
         remedy="Give the host its former name back (hostnamectl set-hostname), or --hostname-override its former value, and restart the kubelet. Nothing here "
                "renames a host.",
         risk=0,
