@@ -98,7 +98,7 @@ COLLECTORS = (
               "and the files that set them", timeout=8),
     Collector("swap", "which swap is on and how much of it is used, and what may switch it on at a boot: fstab, systemd's units, the kernel's command line, "
               "zram-generator and services", timeout=8),
-    Collector("kubelet_log", "lines of the kubelet's and the runtime's journal about CPUs, memory, the freezer and open files", tier=DEEP, timeout=10,
+    Collector("kubelet_log", "lines of the kubelet's and the runtime's journal about CPUs, memory, the freezer, open files and PLEG", tier=DEEP, timeout=10,
               needs=("kubelet",)),
     Collector("kubelet_end", "the end of the journal of the kubelet's unit, where the kubelet does not run or systemd started it again of late", timeout=10,
               needs=("kubelet",)),
