@@ -154,9 +154,10 @@ class Runtime:
         if self.kind in (CRI_DOCKER, CONTAINERD, "crio") and self.records and self.records[-1].get("absent") is True and socket == "missing":
             return [self._absent()]
         if socket in ("missing", "other") and self.kind != DOCKER and any(kubelet_unit.unit(one).runs for one in self._there()):
-            return [self._at_socket("its unit runs, and there is no socket at " + self.path, "no socket is there", "see where it listens (systemctl cat; "
-                    "address of [grpc] in containerd's configuration, listen of crio's), compare that with the kubelet's --container-runtime-endpoint or "
-                    f"containerRuntimeEndpoint; where somebody removed the socket only a restart of the runtime makes another: {_LEAVE}")]
+            cure = ("see where it listens (systemctl cat; address of [grpc] in containerd's configuration, listen of crio's), compare that with the kubelet's "
+                    "--container-runtime-endpoint or containerRuntimeEndpoint; where somebody removed the socket only a restart of the runtime makes "
+                    f"another: {_LEAVE}")
+            return [self._at_socket("its unit runs, and there is no socket at " + self.path, "no socket is there", cure)]
         if self.told.get("asked") is not True:
             self.lacking = not self.on_demand
             self.notes += [] if self.on_demand else [f"whether it answers at {self.path} was not asked"]
@@ -253,8 +254,8 @@ class Runtime:
         calls = raw if isinstance(raw, Mapping) else {}
         told = ", ".join(f"runtime.{name}.RuntimeService: {'ok' if calls.get(name) == OK else f'status {one_line(calls.get(name), 40)}'}"
                          for name in ("v1", "v1alpha2") if name in calls)
-        return self._hit(None, f"the container runtime of {self.name} {what}", (*places, Proof("http", self.host.host, object=self.path, text=told),
-                                                                               *self._words()), remedy, risk=0)
+        proofs = (*places, Proof("http", self.host.host, object=self.path, text=told), *self._words())
+        return self._hit(None, f"the container runtime of {self.name} {what}", proofs, remedy, risk=0)
 
     def _unit_name(self) -> str:
         there = self._there()
