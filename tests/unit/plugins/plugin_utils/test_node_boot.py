@@ -82,8 +82,8 @@ SPRAYED = (("/etc/sysctl.d/99-sysctl.conf", f"{FORWARD}=1\n{BRIDGE}=1\n"), ("/us
     (SPRAYED, [("/etc/modules-load.d/kubespray-br_netfilter.conf", "br_netfilter"),
                ("/etc/modules-load.d/kubespray-kube_proxy-ipvs.conf", "ip_vs\nip_vs_rr\n")], {}),
     ([KUBEADM], [], {"modules": {"br_netfilter": "builtin", "overlay": "builtin"}}),
-    ([("/etc/sysctl.d/99-k8s.conf", f"{FORWARD} = 1\n")], [], {"modules": {"br_netfilter": "absent", "overlay": "loaded"},
-                                                         "running": {FORWARD: "1"}}),  # Cilium
+    ([("/etc/sysctl.d/99-k8s.conf", f"{FORWARD} = 1\n")], [],
+     {"modules": {"br_netfilter": "absent", "overlay": "loaded"}, "running": {FORWARD: "1"}}),  # Cilium
     ([("/etc/sysctl.d/a.conf", "net.ipv4.conf.all.forwarding = 1\n")], [], {}),
     ([("/etc/sysctl.d/a.conf", "net/ipv4/ip_forward = 1\n")], [], {}),
     ([("/usr/lib/sysctl.d/00-system.conf", f"{BRIDGE} = 0\n"), ("/etc/sysctl.conf", ""),

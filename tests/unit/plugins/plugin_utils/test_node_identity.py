@@ -10,7 +10,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_i
 
 # As kubelets write them, behind what journalctl puts before: 1.22, v1.36.3 (from the lab), v1.18.4, 1.7.
 STRUCTURED = ('2026-11-23T02:10:01+0000 w9 kubelet[{pid}]: E1123 02:10:01.000000    {pid} kubelet_node_status.go:113] '
-              '"Unable to register node with API server" err="nodes \\"{new}\\" is forbidden: node \\"{old}\\" is not allowed to modify node \\"{new}\\"" node="{new}"')
+              '"Unable to register node with API server" err="nodes \\"{new}\\" is forbidden: node \\"{old}\\" is not allowed to modify node \\"{new}\\"" '
+              'node="{new}"')
 NEWEST = ('2026-11-23T02:17:03+0000 w9 kubelet[{pid}]: E1123 02:17:03.489533 {pid} kubelet_node_status.go:114] "Unable to register node with API server, '
           'error getting existing node" err="nodes \\"{new}\\" is forbidden: User \\"system:node:{old}\\" cannot get resource \\"nodes\\" in API group \\"\\" '
           'at the cluster scope: node \'{old}\' cannot read \'{new}\', only its own Node object" node="{new}"')
