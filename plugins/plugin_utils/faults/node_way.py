@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import node_api
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import node_api, node_identity
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import NodeView, views
@@ -36,9 +36,10 @@ def unheard(cluster: Cluster) -> Iterator[Outcome]:
     missing, hits, everybody = list(cluster.missing("nodes")), [], list(views(cluster))
     group = node_api.whole(cluster, [view for view in everybody if view.ready == "Unknown"])
     told = {view.name for view in group[1]} if group else set()  # once, by KM512
+    renamed = {hit.host for outcome in node_identity.renamed(cluster) for hit in outcome.hits}  # KM509 is why
     for view in everybody:
         host = view.host
-        if host is None or host.status != "ok" or view.name in told or view.ready not in ("False", "Unknown"):
+        if host is None or host.status != "ok" or host.host in renamed or view.name in told or view.ready not in ("False", "Unknown"):
             continue
         missing += host.missing("kubelet")
         if host.kubelet_started is None:
@@ -90,14 +91,14 @@ FAULTS = (
         applies="Nodes that the API lists",
         explanation="The host answers and its kubelet runs, but the API has heard nothing of it for longer than the grace period, or the kubelet says itself "
                     "that the node is not ready. For the first, the node was asked whether it reaches the server of the kubelet's kubeconfig: name, "
-                    "connection, certificate. A kubelet that started within the last minute is given time. A whole group at once is KM512, a kubelet that does "
-                    "not run KM502 and its causes; what names the runtime or the network plugin is theirs.",
+                    "connection, certificate. A kubelet that started within the last minute is given time. A whole group at once is KM512, a changed "
+                    "host name KM509, a kubelet that does not run KM502 and its causes; what names the runtime or the network plugin is theirs.",
         remedy="Mend the way to the API, or what the kubelet names. Nothing here does it.",
         risk=0,
         needs=("kubelet", "api_way"),
         cluster_needs=("nodes",),
         cluster=unheard,
         references=("https://kubernetes.io/docs/concepts/architecture/nodes/#condition",),
-        explained_by=frozenset((("KM509", None), ("KM518", None))),
+        explained_by=frozenset((("KM518", None),)),
     ),
 )

@@ -43,7 +43,7 @@ class HostnameChanged(Incident):
                 cluster.kubectl("delete", "csr", one["metadata"]["name"])
 
     def expect(self, cluster, target):
-        return {("KM509", target, "kubelet"), ("KM525", target, "kubelet")}
+        return {("KM509", target, "kubelet")}
 
 
 INCIDENT = HostnameChanged()

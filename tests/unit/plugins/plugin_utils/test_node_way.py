@@ -67,6 +67,14 @@ def test_a_whole_group_is_told_once(world):
     assert verdicts == ["clear"] and findings == []
 
 
+def test_a_host_that_was_renamed_is_told_by_its_own_fault(world):
+    world.data("w1", "kubelet")["argv"] = ["kubelet", "--hostname-override=other"]
+    silent(world, "w1")
+    world.data("w1", "kubelet")["process"] = {"pid": 1, "argv": ["kubelet"], "started_at": LONG_AGO}
+    found = world.judge(faults={"KM509", "KM525"}).findings
+    assert [item.code for item in found] == ["KM509"]
+
+
 def test_no_api(world):
     world.api.update(status="error", reason="connection refused", collectors={})
     assert [item.verdict for item in world.judge(faults={"KM525"}).verdicts] == ["unknown"]
