@@ -21,6 +21,7 @@ from ansible.utils.display import Display
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     boot_plan,
+    cluster,
     evidence,
     judge,
     limits_plan,
@@ -110,12 +111,7 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         planned, steps = run_folder.read_plan(args["report_dir"]), run_folder.read_steps(args["report_dir"])
         outcome = run_folder.outcome(planned, steps, judged, run_folder.begun(args["report_dir"]))
     else:
-        consent = plan.Consent(args["max_risk"], frozenset(args["allow"]), _wishes(args),
-                               args["drain_timeout"], args["max_unavailable"], args["cpu_manager"] or {}, args["limits"] or {}, frozenset(args["profile"]))
-        wished = [*reset_plan.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS),
-                  *limits_plan.wishes(clusters, consent.profile, judge.KEY_DIGITS)]
-        planned = plan.plan([*judged.findings, *wished], clusters, lambda host: evidence.find(args["evidence"], host), consent, REMEDIES, judge.KEY_DIGITS,
-                            remedies.probe if args["probe"] else None)
+        planned = _planned(args, judged, clusters)
     if args["mode"] != "replay":
         judged = replace(judged, findings=tuple(_with_command(item, planned) for item in judged.findings))
     repairs = args["mode"] == "repair" and any(step.allowed for step in planned)
@@ -141,6 +137,16 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         _print(judged, run)
     return {**_answer(judged, run),
             "steps": [{"id": step.id, "host": step.host} for step in planned if step.allowed] if repairs else []}
+
+
+def _planned(args: dict[str, Any], judged: model.Result, clusters: list[cluster.Cluster]) -> tuple[plan.Step, ...]:
+    """What the findings and the operator's own wishes ask for, with what forbids it."""
+    consent = plan.Consent(args["max_risk"], frozenset(args["allow"]), _wishes(args),
+                           args["drain_timeout"], args["max_unavailable"], args["cpu_manager"] or {}, args["limits"] or {}, frozenset(args["profile"]))
+    wished = [*reset_plan.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS),
+              *limits_plan.wishes(clusters, consent.profile, judge.KEY_DIGITS)]
+    return plan.plan([*judged.findings, *wished], clusters, lambda host: evidence.find(args["evidence"], host), consent, REMEDIES, judge.KEY_DIGITS,
+                     remedies.probe if args["probe"] else None)
 
 
 def _wishes(args: dict[str, Any]) -> frozenset[str]:
