@@ -58,7 +58,7 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM201": {"present": "recorded clusters have one zone; test_scheduling_tree.py has the incident", "unknown": "no lab runs a vendor's build"},
     "KM202": {"present": "recorded clusters have one zone; test_scheduling_tree.py has the incident", "unknown": "no lab runs a vendor's build"},
     "KM203": {"present": "no cluster was recorded without a scheduler; test_scheduling_pending.py has some"},
-    "KM204": dict.fromkeys(("present", "clear"), "recorded before pods that no scheduler looked at were collected; test_scheduling_pending.py has them"),
+    "KM204": {"present": "no recorded pod waits for a scheduler that nobody runs; test_scheduling_pending.py has some"},
     **{code: {"present": "recorded clusters have no such pods; test_scheduling_pending.py has them"}
        for code in ("KM210", "KM211", "KM212", "KM213", "KM214", "KM215")},
     "KM329": {"present": "on two CPUs what is left beside the one that is pinned is less than a whole one: the kubelet says OutOfcpu"},
@@ -72,8 +72,7 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM515": {"present": "the lab's nodes share the machine's cgroups, of which its kubelets are told not to mind"},
     "KM516": {"present": "no kubelet of the lab has dockershim"},
     "KM517": {"present": "the lab's kubelets may not change the machine's kernel; test_node_kubelet.py has their last words"},
-    "KM520": dict.fromkeys(("present", "clear"), "recorded before the collector boot was; tests/lab/test_boot.py makes it, test_node_boot.py has layouts"),
-    "KM521": dict.fromkeys(("present", "clear"), "recorded before the collector boot was; test_node_boot.py has them"),
+    "KM521": {"present": "a file system of the lab is the machine's; test_node_boot.py has them"},
     "KM522": dict.fromkeys(("present", "clear"), "no machine of the lab has SELinux; test_node_boot.py has them"),
     "KM518": {"present": "the lab's nodes keep their addresses, which podman gives them; test_node_identity.py has others"},
     "KM523": {"present": "memory, disk and process ids are the whole machine's; test_node_network.py has kubelets that are short of them"},
