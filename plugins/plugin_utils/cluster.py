@@ -82,6 +82,12 @@ class Cluster:
         record = self.api.get(collector) or {}
         return record.get("data") if record.get("status") == "ok" else None
 
+    def rows(self, collector: str, name: str) -> list[Mapping[str, Any]]:
+        """What this list of a cluster collector's data holds, without what is none of its rows."""
+        data = self.answer(collector)
+        found = data.get(name) if isinstance(data, Mapping) else None
+        return [one for one in found if isinstance(one, Mapping)] if isinstance(found, (list, tuple)) else []
+
     def missing(self, collector: str, *, absent_is_answer: bool = False) -> tuple[Missing, ...]:
         """Empty when the API answered this collector, else the one thing that is missing."""
         nobody = "not_asked" if self.api_status == "ok" else self.api_status

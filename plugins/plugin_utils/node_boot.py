@@ -24,6 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.sysctl_files 
 FILE = "/etc/modules-load.d/zz-kubemend.conf"
 IP_FORWARD, *BRIDGE = boot.RUNNING
 FORWARDING = "net.ipv4.conf.all.forwarding"  # the same setting by its other name
+IPV6 = "net.ipv6.conf.all.forwarding"
 NETFILTER, OVERLAY = boot.MODULES
 SETS_AGAIN = "unless something sets it again (docker, the network plugin, kube-proxy in mode ipvs)"
 LOADS_AGAIN = "unless something loads it again (docker, kube-proxy, a rule of iptables)"
@@ -129,12 +130,15 @@ def read(document: Mapping[str, Any]) -> NodeBoot:
 def problems(node: NodeBoot) -> Iterator[Problem]:
     """KM520: what is missing, and what the next boot takes away. Of the next boot nothing is said while a file is not known."""
     known = node.limits is not None and not node.unread()
-    boots = sysctl_files.at_boot(node.limits.records, (*boot.RUNNING, FORWARDING)) if node.limits else {}
+    boots = sysctl_files.at_boot(node.limits.records, (*boot.RUNNING, FORWARDING, IPV6)) if node.limits else {}
     hands = sysctl_files.by_hand(node.limits.records, (*boot.RUNNING, FORWARDING)) if node.limits else {}
     both = boots.get(IP_FORWARD), boots.get(FORWARDING)
     # Where both names are set and differ, the one that is written last counts: nothing is said of the next boot.
     differ = None not in both and len({node_limits.taken(one.key, one.value) for one in both if one}) > 1
-    yield from _forwarding(node, both[0] or both[1], hands.get(IP_FORWARD) or hands.get(FORWARDING), known and not differ)
+    six = boots.get(IPV6)
+    # Where a file asks for IPv6 alone, pods may have no other: the machine's own IPv4 proves nothing.
+    if any(both) or six is None or node_limits.taken(IPV6, six.value) == 0:
+        yield from _forwarding(node, both[0] or both[1], hands.get(IP_FORWARD) or hands.get(FORWARDING), known and not differ)
     asked = [found for key in BRIDGE for found in [boots.get(key)] if found and _asks(found)]
     for found in asked:
         if node.number(found.key) == 0:

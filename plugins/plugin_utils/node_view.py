@@ -33,6 +33,7 @@ class NodeView:
     cordoned: bool
     ours: Mapping[str, Any] | None
     internal: tuple[str, ...] = ()
+    created: datetime | None = None
 
     def condition(self, kind: str) -> Mapping[str, Any] | None:
         """Ready, or another that is not False."""
@@ -50,7 +51,8 @@ def views(cluster: Cluster) -> Iterator[NodeView]:
                        next((str(labels[name]) for name in ZONES if labels.get(name)), None), "taints" in item, _mappings(item.get("taints")),
                        _mappings(item.get("conditions")), timestamp(item.get("lease")), item.get("unschedulable") is True,
                        cordon if isinstance(cordon, Mapping) else None,
-                       tuple(str(one["address"]) for one in _mappings(item.get("addresses")) if one.get("type") == "InternalIP" and one.get("address")))
+                       tuple(str(one["address"]) for one in _mappings(item.get("addresses")) if one.get("type") == "InternalIP" and one.get("address")),
+                       timestamp(item.get("created")))
 
 
 def _mappings(values: Any) -> tuple[Mapping[str, Any], ...]:

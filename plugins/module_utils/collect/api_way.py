@@ -17,7 +17,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect impor
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent
 
 SERVER = re.compile(r"^(https?)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?(?:/|$)")
-SECONDS = 3.0  # for each of name, connection and certificate
+SECONDS = 3.0  # for the connections together, and for the certificate
+MOST = 6  # addresses of a name
 NAME, CONNECTION, CERTIFICATE = "name", "connection", "certificate"
 
 
@@ -48,19 +49,22 @@ def _tried(server, authority):
         return None, NAME, "it is no address of a server"
     host, port = match.group(2).strip("[]"), int(match.group(3) or (443 if match.group(1) == "https" else 80))
     try:
-        family, dummy, dummy, dummy, where = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)[0]
+        places = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
         return None, NAME, str(error)
-    plain = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        plain.settimeout(SECONDS)
+    found = (None, NAME, "it has no address")
+    for family, dummy, dummy, dummy, where in places[:MOST]:  # as a kubelet does: the first that takes the connection
+        plain = socket.socket(family, socket.SOCK_STREAM)
         try:
+            plain.settimeout(SECONDS / min(MOST, len(places)))
             plain.connect(where)
+            plain.settimeout(SECONDS)
+            return (where[0],) + (_shaken(plain, host, authority) if match.group(1) == "https" else (None, None))
         except OSError as error:
-            return where[0], CONNECTION, str(error)
-        return (where[0],) + (_shaken(plain, host, authority) if match.group(1) == "https" else (None, None))
-    finally:
-        plain.close()
+            found = (where[0], CONNECTION, str(error))
+        finally:
+            plain.close()
+    return found
 
 
 def _shaken(plain, host, authority):

@@ -27,12 +27,13 @@ def collect(context):
     units = [word for name in (unit,) + RUNTIMES for word in ("-u", name)]
     context.source = "journalctl of %s and the runtime" % unit
     try:
-        text = command.run(["journalctl", "--no-pager", "--all", "-q", "-o", "short-iso", "-n", str(READ_LINES)] + units, context.seconds(8), READ_BYTES)
+        # the newest first, so that the limit of bytes costs the oldest
+        text = command.run(["journalctl", "--no-pager", "--all", "-q", "-r", "-o", "short-iso", "-n", str(READ_LINES)] + units, context.seconds(8), READ_BYTES)
     except command.Silent:
         return {"lines": []}
     except command.CommandError as error:
         raise Failed(str(error))
-    return {"lines": chosen(text)}
+    return {"lines": chosen("\n".join(text.split("\n")[::-1]))}
 
 
 def chosen(text):

@@ -20,8 +20,8 @@ def collect(context):
     """What this machine is."""
     context.source = "/proc, /etc, /sys/fs/cgroup"
     trie = _whole("/proc/net/fib_trie")
-    addresses = ipv4(trie) + ipv6(_whole("/proc/net/if_inet6"))
-    context.truncated = len(addresses) > MAX_ADDRESSES or len(trie) >= MAX_TRIE
+    addresses = ipv4(trie or "") + ipv6(_whole("/proc/net/if_inet6") or "")
+    context.truncated = len(addresses) > MAX_ADDRESSES or trie is None or len(trie) >= MAX_TRIE
     uptime = files.text("/proc/uptime", 64, "0").split()
     return {
         "hostname": os.uname()[1], "machine_id": _line("/etc/machine-id"), "boot_id": _line("/proc/sys/kernel/random/boot_id"),
@@ -36,7 +36,7 @@ def _whole(path):
     try:
         return files.read(path, MAX_TRIE).decode("utf-8", "replace")
     except OSError:
-        return ""
+        return None
 
 
 def _line(path):

@@ -34,7 +34,9 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
     lock = lock_of(cluster, {name for _host, item in running for name in election.lock_names(item)} or {MANAGER})
     if lock is not None:
         still, doubt = stands_still(cluster, lock)
-        if still and not unlocked:
+        if still and not unlocked and not cluster.members:  # hosted elsewhere, or of another time
+            missing.append(Missing(cluster.api_host or "cluster API", "instances", "absent"))
+        elif still and not unlocked:
             hits.append(_stale(cluster, lock, [host for host, _item in running]))
         elif doubt:
             missing.append(Missing(cluster.api_host or "cluster API", "locks", "error"))

@@ -34,8 +34,10 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     clock, at = control_plane.data(document, "system").get("clock"), kubelet_why.moment(found[-1][0])
     if not isinstance(clock, (int, float)) or isinstance(clock, bool) or at is None:
         yield Outcome((), (Missing(host.host, "system", "error"),), host=host.host, component="kubelet", note="it cannot be told whether it is still so")
-    elif clock - at > RECENT:
-        yield Outcome((), missing, host=host.host, component="kubelet", note=f"it was so until {int(clock - at) // 60} minutes ago")
+    elif not -RECENT <= clock - at <= RECENT:
+        yield Outcome((), missing, host=host.host, component="kubelet", note=f"it was so at {found[-1][0].partition(' ')[0][:40]}")
+    elif host.kubelet_started is not None and host.kubelet_started.timestamp() > at:
+        yield Outcome((), missing, host=host.host, component="kubelet", note="its kubelet was started again since, and nothing was refused to it")
     else:
         yield Outcome((_hit(host, document, found),), host=host.host, component="kubelet")
 

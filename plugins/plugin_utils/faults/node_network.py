@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import node_taints
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
@@ -17,6 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import NodeView, and_others, views
 
 # kubelets since 1.5 with docker, since 1.7 with a CRI; the runtime's own words stand behind "message:".
+JOINING = 120.0  # seconds that a node which joins takes to get its network
 _NETWORK = re.compile(r"NetworkReady=false|NetworkPluginNotReady|network plugin is not ready|cni plugin not initialized|cni config uninitialized",
                       re.IGNORECASE)
 # What a network plugin calls the file that it writes: (part of its name, the plugin, its DaemonSet).
@@ -41,13 +42,19 @@ def uninitialised(cluster: Cluster) -> Iterator[Outcome]:
     hits, missing = [], list(cluster.missing("nodes"))
     for view in views(cluster):
         ready = view.condition("Ready") or {}
-        if view.ready != "False":
+        if view.ready != "False" or _fresh(cluster, view):
             continue
         if not isinstance(ready.get("message"), str):
             missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))  # an older release collected it
         elif _NETWORK.search(ready["message"]):
             hits.append(_uninitialised(cluster, view, ready))
     yield Outcome(tuple(hits), tuple(dict.fromkeys(missing)))
+
+
+def _fresh(cluster: Cluster, view: NodeView) -> bool:
+    """Whether the node has just joined: the plugin's pod comes only then."""
+    now = timestamp(cluster.collected_at)
+    return view.created is not None and now is not None and 0 <= (now - view.created).total_seconds() < JOINING
 
 
 def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -> Hit:
@@ -86,7 +93,11 @@ def _folder(view: NodeView) -> tuple[str, list[Proof]]:
 
 def _others(cluster: Cluster, view: NodeView) -> str:
     """What the folders of other hosts say where no file names a plugin that is known here."""
+    if view.host is None or view.host.identity.networks is None:
+        return ""
     found = [(host.host, host.identity.networks.names) for host in cluster.hosts if host is not view.host and host.identity.networks]
+    if not found:
+        return ""
     if not any(names for _host, names in found):
         return "; no other host that answered has any either: was a network plugin ever installed?"
     return "; others have " + and_others([f"{', '.join(names)} ({host})" for host, names in found if names], 3)
@@ -105,7 +116,7 @@ def pressed(cluster: Cluster) -> Iterator[Outcome]:
         return
     missing, hits = list(cluster.missing("nodes")), []
     for view in views(cluster):
-        found = [one for one in view.conditions if one.get("type") in PRESSURES and one.get("status") == "True"]
+        found = [one for one in view.conditions if str(one.get("type")) in PRESSURES and one.get("status") == "True"]
         if found:
             hits.append(_pressed(cluster, view, found))
         if not view.told and not missing:

@@ -54,7 +54,7 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
     if not missing and (cluster.api.get("pending") or {}).get("truncated"):
         missing.append(Missing(cluster.api_host or "cluster API", "pending", "timeout"))
     found: dict[Taint, _Kept] = {}
-    for entry in (cluster.answer("pending") or {}).get("items") or ():
+    for entry in cluster.rows("pending", "items"):
         message = str(entry.get("message") or "")
         whole = _ALL.match(message)
         for taint, at, count in _named(message, entry.get("tolerations"), nodes):

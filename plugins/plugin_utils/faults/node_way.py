@@ -14,6 +14,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base i
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import NodeView, views
 
+SLOW = ("it found no way to the server of its kubeconfig in 10 s", "most likely its name is not resolved: look at the resolver of the node (/etc/resolv.conf), "
+        "and at /etc/hosts")
 YOUNG = 60.0  # seconds: a kubelet that has just started posts within these
 # Words of the condition Ready that name the runtime or the network plugin: faults of their own.
 ELSEWHERE = ("pleg", "runtime", "network plugin", "networkplugin", "cni")
@@ -65,7 +67,10 @@ def _words(view: NodeView) -> str:
 
 def _silent(cluster: Cluster, view: NodeView, host: Host) -> Hit:
     way = host.api_way
-    words, cure = LOST.get(str(way.get("failed")), REACHED) if way else ("whether it reaches the API was not looked at", REACHED[1])
+    if way:
+        words, cure = LOST.get(str(way.get("failed")), REACHED)
+    else:
+        words, cure = SLOW if host.statuses.get("api_way") == "timeout" else ("whether it reaches the API was not looked at", REACHED[1])
     since = one_line((view.condition("Ready") or {}).get("since") or "", 40)
     proofs = [Proof("api", cluster.api_host, object=f"Node {view.name}", text=f"Ready is Unknown{f', since {since}' if since else ''}"),
               Proof("process", host.host, text=f"the kubelet has been running since {host.kubelet_started}")]

@@ -36,7 +36,9 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
     lock = node_api.lock_of(cluster, {name for _host, item in running for name in election.lock_names(item)} or {SCHEDULER})
     if lock is not None:
         still, doubt = node_api.stands_still(cluster, lock)
-        if still and not unlocked:
+        if still and not unlocked and not cluster.members:  # hosted elsewhere, or of another time
+            missing.append(Missing(cluster.api_host or "cluster API", "instances", "absent"))
+        elif still and not unlocked:
             hits.append(_stale(cluster, lock, sorted({host.host for host, _item in running})))
         elif doubt:
             missing.append(Missing(cluster.api_host or "cluster API", "locks", "error"))
@@ -72,7 +74,7 @@ def unserved(cluster: Cluster) -> Iterator[Outcome]:
         missing.append(Missing(cluster.api_host or "cluster API", "pending", "not_asked"))  # an older release collected it
     running = [item for host in cluster.hosts if host.control_plane for item in host.control_plane.of(SCHEDULER)]
     served, hits = frozenset().union(*(election.scheduler_names(item) for item in running)), []
-    for one in seen.get("unseen") or ():
+    for one in cluster.rows("pending", "unseen"):
         waited = _waited(cluster, one.get("since"))
         if one.get("scheduler") in served:
             continue  # that one is late, or does not lead (KM203)
@@ -92,11 +94,11 @@ def _unserved(cluster: Cluster, one: Mapping[str, Any], served: list[str]) -> Hi
     name, count = one_line(one.get("scheduler"), 120), one.get("pods")
     pods = ", ".join(one_line(pod, 320) for pod in one.get("names") or ())
     others = f"; those of the control plane are {and_others([one_line(item, 80) for item in served])}" if served else ""
-    return Hit(f"no scheduler named {name} looks at the pods that want it: {count} {'waits' if count == 1 else 'wait'}, the oldest since "
+    return Hit(f"no kube-scheduler of these hosts is {name}, and nothing has said anything of the pods that want it: {count} {'waits' if count == 1 else 'wait'}, the oldest since "
                f"{one_line(one.get('since'), 40)}{others}",
                (Proof("api", cluster.api_host, object=f"Pod {pods}", text=f"spec.schedulerName is {name}, and there is no condition PodScheduled"),),
                f"if {name} is a scheduler of this cluster, see why its pods do not run or do not lead; if it is a slip, correct schedulerName in the "
-               "template of the workload: a pod that is there cannot change it, and is made anew")
+               "template of the workload: a pod that is there cannot change it, and is made anew. A batch scheduler may keep pods in its queue without a word")
 
 
 def _pending(cluster: Cluster) -> list[Missing]:
@@ -126,7 +128,7 @@ def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], I
             yield Outcome(applies=False, note="no Kubernetes found on these hosts")
             return
         missing, waiting, alone = _pending(cluster), [], False
-        for entry in (cluster.answer("pending") or {}).get("items") or ():
+        for entry in cluster.rows("pending", "items"):
             counted = _counted(entry)
             mine = [one for one in counted if one.kind in kinds]
             # Most selectors leave nodes out: they are the reason where there is no other one.

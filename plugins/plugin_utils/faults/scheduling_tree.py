@@ -130,7 +130,7 @@ def lost(cluster: Cluster) -> Iterator[Outcome]:
         missing.append(Missing(cluster.api_host or "cluster API", "pending", "timeout"))
     all_faulty = len(found.faulty) == len(found.running)  # else the one that leads may be another
     by_name, gone, doubt = {view.name: view for view in views(cluster)}, {}, False
-    for entry in (cluster.answer("pending") or {}).get("items") or ():
+    for entry in cluster.rows("pending", "items"):
         message = scheduling_reasons.parse(entry.get("message"))
         if zones is None or not message.missing or entry.get("scheduler") not in _served(found):
             continue

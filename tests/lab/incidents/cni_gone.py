@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from datetime import datetime
 
 from ..incident import Incident
 
@@ -17,8 +19,13 @@ class CniGone(Incident):
 
     def break_(self, cluster, target):
         self.keep(cluster, target, target, CONFIG)
+        cluster.wait(lambda: self._age(cluster, target) > 130, 150, f"{target} to be no node that has just joined")
         # containerd watches the folder
         cluster.exec(target, ["rm", "-f", CONFIG])
+
+    def _age(self, cluster, target) -> float:
+        made = cluster.kubectl("get", "node", target, "-o", "jsonpath={.metadata.creationTimestamp}").stdout.decode()
+        return time.time() - datetime.fromisoformat(made.replace("Z", "+00:00")).timestamp()
 
     def symptom(self, cluster, target):
         def told():

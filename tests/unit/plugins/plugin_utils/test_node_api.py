@@ -389,3 +389,14 @@ def test_a_name_that_is_hostile_is_not_printed_as_a_command(world):
     item.update(name="w1; reboot\x1b[31m", unschedulable=True)
     dummy, (found,) = judged(world, "KM514")
     assert "kubectl uncordon NODE" in found.remedy and "\x1b" not in found.summary
+
+
+def test_no_control_plane_among_the_hosts(world):
+    """A hosted one has left a lock of another time: nobody can tell."""
+    lock(world, renew_time=STALE)
+    for item in world.data("api", "nodes")["items"]:
+        item["control_plane"] = False
+    world.data("api", "endpoints")["addresses"] = []
+    for name in ("m1", "m2", "m3"):
+        del world.documents[name]
+    assert judged(world, "KM511")[0] == {"KM511": "unknown"}

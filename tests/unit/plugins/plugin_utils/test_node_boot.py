@@ -141,6 +141,16 @@ def test_nothing_is_forwarded_in_a_container_either(node):
     assert node.judged("KM520")[1][0].severity == "critical"
 
 
+@pytest.mark.parametrize(("files", "verdict"), [
+    ([("/etc/sysctl.d/k8s.conf", "net.ipv6.conf.all.forwarding = 1\n")], "clear"),
+    ([("/etc/sysctl.d/k8s.conf", "net.ipv6.conf.all.forwarding = 0\n")], "present"),
+    ([("/etc/sysctl.d/k8s.conf", f"net.ipv6.conf.all.forwarding = 1\n{FORWARD} = 1\n")], "present")])
+def test_pods_of_ipv6_alone_on_a_machine_with_both(node, files, verdict):
+    node.sysctl(*files)
+    node.boot["running"][FORWARD] = "0"
+    assert node.judged("KM520")[0] == verdict
+
+
 def test_a_node_of_ipv6_alone_needs_none_of_it(node):
     node.boot["running"][FORWARD] = "0"
     node.world.data("w1", "system")["addresses"] = ["fd00::1"]

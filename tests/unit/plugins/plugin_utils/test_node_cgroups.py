@@ -42,5 +42,16 @@ def test_without_its_words(world, status, verdict):
     assert judged(world, ["2026-11-22T18:31:02+0000 w1 kubelet[812]: something else"], status)[0].verdict == verdict
 
 
+@pytest.mark.parametrize(("started", "verdict"), [(CLOCK - 60, "present"), (CLOCK - 10, "clear")])
+def test_a_kubelet_that_was_started_since_has_another_driver_perhaps(world, started, verdict):
+    world.data("w1", "kubelet")["process"]["started_at"] = started
+    assert judged(world, [f"2026-11-22T18:30:59+0000 w1 {RUNC}"])[0].verdict == verdict
+
+
+@pytest.mark.parametrize("clock", [float("inf"), 1e999, True, "now"])
+def test_a_clock_that_is_none(world, clock):
+    assert judged(world, [f"2026-11-22T18:31:02+0000 w1 {RUNC}"], clock=clock)[0].verdict in ("clear", "unknown")
+
+
 def test_no_clock(world):
     assert judged(world, [f"2026-11-22T18:31:02+0000 w1 {RUNC}"], clock=None)[0].verdict == "unknown"

@@ -72,6 +72,8 @@ def test_what_its_folder_holds(world, given, words, advice):
     ready(world, "False", CONTAINERD)
     if given is not None:
         networks(world, "w1", *given.pop("names", ()), **given)
+    if "ever installed" in advice:
+        networks(world, "m1")
     dummy, (found,) = judged(world, "KM519")
     assert found.summary.endswith(f"its folder of CNI configuration {words}") or words in found.summary
     assert advice in found.remedy
@@ -119,3 +121,17 @@ def test_an_older_release_did_not_collect_conditions(world):
     for name in ("conditions", "taints"):
         del node(world)[name]
     assert judged(world, "KM523")[0] == ["not judged"]
+
+
+def test_what_other_hosts_have_is_said_only_where_somebody_looked(world):
+    ready(world, "False", CONTAINERD)
+    networks(world, "w1")
+    dummy, (found,) = judged(world, "KM519")
+    assert "ever installed" not in found.remedy and "others have" not in found.remedy
+
+
+@pytest.mark.parametrize(("created", "verdict"), [("2027-01-15T07:58:30Z", "clear"), ("2027-01-15T07:57:00Z", "present"), (None, "present")])
+def test_a_node_that_has_just_joined_has_time(world, created, verdict):
+    ready(world, "False", CONTAINERD)
+    next(item for item in world.data("api", "nodes")["items"] if item["name"] == "w1")["created"] = created
+    assert judged(world, "KM519")[0] == [verdict]

@@ -36,6 +36,13 @@ def test_a_way_that_nobody_looked_at(world):
     assert verdicts == ["present"] and "was not looked at" in found.summary
 
 
+def test_a_name_whose_lookup_never_ends(world):
+    judged(world)
+    world.documents["w1"]["collectors"]["api_way"] = {"status": "timeout", "data": None}
+    (found,) = world.judge(faults={"KM525"}).findings
+    assert "no way" in found.summary and "resolver" in found.remedy
+
+
 @pytest.mark.parametrize(("started", "verdict"), [(None, "clear"), (1799999970.0, "unknown"), (1800000030.0, "unknown"), (1799999930.0, "present")])
 def test_a_kubelet_that_is_down_is_others_and_a_young_one_has_time(world, started, verdict):
     assert judged(world, started=started)[0] == [verdict]

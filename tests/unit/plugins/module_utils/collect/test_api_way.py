@@ -107,6 +107,16 @@ def test_a_name_that_nobody_knows(monkeypatch):
         "server": "https://api.example:6443", "address": None, "failed": "name", "error": "[Errno -2] Name or service not known"}
 
 
+def test_a_name_with_several_addresses_is_reached_by_any(serve, monkeypatch):
+    pem, key = certificate()
+    port = serve(pem, key)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        places = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in (taken.getsockname(), ("127.0.0.1", port))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *dummy: places)
+        assert asked("https://127.0.0.1:%d" % port, pem)["failed"] is None
+
+
 @pytest.mark.parametrize("kubelet", [None, {}, {"kubeconfig": None}, {"kubeconfig": {"text": None}}, {"kubeconfig": {"text": "clusters: []"}}])
 def test_without_a_kubeconfig(kubelet):
     with pytest.raises(spec.Absent):
