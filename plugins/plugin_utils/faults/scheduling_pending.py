@@ -94,11 +94,12 @@ def _unserved(cluster: Cluster, one: Mapping[str, Any], served: list[str]) -> Hi
     name, count = one_line(one.get("scheduler"), 120), one.get("pods")
     pods = ", ".join(one_line(pod, 320) for pod in one.get("names") or ())
     others = f"; those of the control plane are {and_others([one_line(item, 80) for item in served])}" if served else ""
-    return Hit(f"no kube-scheduler of these hosts is {name}, and nothing has said anything of the pods that want it: {count} {'waits' if count == 1 else 'wait'}, the oldest since "
-               f"{one_line(one.get('since'), 40)}{others}",
+    return Hit(f"no kube-scheduler of these hosts is {name}, and nothing has said anything of the pods that want it: {count} "
+               f"{'waits' if count == 1 else 'wait'}, the oldest since {one_line(one.get('since'), 40)}{others}",
                (Proof("api", cluster.api_host, object=f"Pod {pods}", text=f"spec.schedulerName is {name}, and there is no condition PodScheduled"),),
                f"if {name} is a scheduler of this cluster, see why its pods do not run or do not lead; if it is a slip, correct schedulerName in the "
-               "template of the workload: a pod that is there cannot change it, and is made anew. A batch scheduler may keep pods in its queue without a word")
+               "template of the workload: a pod that is there cannot change it, and is made anew. A batch scheduler may keep pods in its "
+               "queue without a word")
 
 
 def _pending(cluster: Cluster) -> list[Missing]:
