@@ -46,6 +46,9 @@ def unheard(cluster: Cluster) -> Iterator[Outcome]:
         missing += host.missing("kubelet")
         if host.kubelet_started is None:
             continue  # it does not run: why is a fault of its own
+        if view.ready == "False" and not isinstance((view.condition("Ready") or {}).get("message"), str):
+            missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))  # an older release collected it
+            continue
         if view.ready == "False" and any(word in _words(view).lower() for word in ELSEWHERE):
             continue
         if _young(cluster, host):

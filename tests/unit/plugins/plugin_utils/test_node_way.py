@@ -18,7 +18,7 @@ def judged(world, way=None, started=LONG_AGO, ready="Unknown", **condition):
     world.data("w1", "kubelet")["process"] = None if started is None else {"pid": 1, "argv": ["kubelet"], "started_at": started}
     world.documents["w1"]["collectors"]["api_way"] = {"status": "ok", "data": way} if way else {"status": "absent", "data": None}
     result = world.judge(faults={"KM525"})
-    return [item.verdict for item in result.verdicts], list(result.findings)
+    return [item.verdict for item in result.verdicts] or ["not judged"], list(result.findings)
 
 
 @pytest.mark.parametrize(("failed", "error", "words"), [
@@ -52,7 +52,7 @@ def test_a_kubelet_that_is_down_is_others_and_a_young_one_has_time(world, starte
     ("KubeletNotReady", "PLEG is not healthy: pleg was last seen active 3m0s ago", "clear"),
     ("KubeletNotReady", "container runtime is down", "clear"),
     ("KubeletNotReady", "runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized", "clear"),
-    ("KubeletNotReady", "error updating node status", "present"), ("KubeletNotReady", None, "present")])
+    ("KubeletNotReady", "error updating node status", "present"), ("KubeletNotReady", "", "present"), ("KubeletNotReady", None, "not judged")])
 def test_what_a_kubelet_says_of_itself(world, reason, message, verdict):
     verdicts, findings = judged(world, ready="False", reason=reason, message=message)
     assert verdicts == [verdict] and all((message or reason) in item.summary for item in findings)
