@@ -22,6 +22,12 @@ class ApiOutOfReach(Incident):
 
     def symptom(self, cluster, target):
         cluster.wait(lambda: self._ready(cluster, target) == b"Unknown", 180, f"the API to miss {target}")
+        # one that has just started is given time
+        cluster.wait(lambda: self._age(cluster, target) > 70, 90, f"the kubelet of {target} to be no young one")
+
+    def _age(self, cluster, target) -> float:
+        said = cluster.exec(target, "cut -d' ' -f1 /proc/uptime; systemctl show -p ActiveEnterTimestampMonotonic --value kubelet").stdout.decode().split()
+        return float(said[0]) - int(said[1]) / 1e6
 
     def _ready(self, cluster, target) -> bytes:
         return cluster.kubectl("get", "node", target, "-o", 'jsonpath={.status.conditions[?(@.type=="Ready")].status}').stdout
