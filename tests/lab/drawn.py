@@ -13,9 +13,9 @@ from collections.abc import Iterable
 
 # Of each family: how many are drawn, and what belongs to it. A part of a test's id each; a test belongs to the first family that has it.
 TESTS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "levels": (2, ("test_capture.py::", "test_capture_restart.py::")),
-    "drains": (3, ("test_drain.py::",)),
-    "failing repairs": (2, ("test_failing_repairs.py::",)),
+    "levels": (1, ("test_capture.py::", "test_capture_restart.py::")),
+    "drains": (2, ("test_drain.py::",)),
+    "failing repairs": (1, ("test_failing_repairs.py::",)),
     "interruptions": (2, ("test_interrupted.py::",)),
     "repairs": (2, tuple(f"test_repair.py::test_{name}" for name in (
         "two_masters", "configuration_file", "stray_backup", "a_dead_kubelet", "broken_yaml", "an_image_that_is_gone", "without_an_api_server"))),
