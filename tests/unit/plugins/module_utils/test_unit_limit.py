@@ -224,7 +224,7 @@ def test_a_revert_takes_the_file_and_leaves_the_running_limit_until_it_may_lower
     node.do()
     file, running = back(node, NEXT)
     assert file == ("restored", None) and not node.path.exists() and node.has() == [50, 60]
-    assert running == ("kept", "it stays [50, 60]; it goes back to [20, 60] with -e kubemend_allow=revert_runtime")
+    assert running == ("kept", "it stays [50, 60]; it goes back to [20, 60] with -e kubemend_run_id=%s -e kubemend_allow=revert_runtime" % RUN)
     assert back(node, "20261121T110000Z-aaaaaa", "revert_runtime")[1:] == [("restored", None)] and node.has() == [20, 60]
     assert len(back(node, "20261121T120000Z-aaaaaa", "revert_runtime")) == 1
 
