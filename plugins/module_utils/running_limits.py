@@ -106,5 +106,7 @@ def _of_processes(record):
     def writer(one):
         return lambda: unit_limit.told(one["pid"], one["former"])
 
-    return [Value("open files of process %d (%s)" % (one["pid"], record.get("unit")), record.get("path"), one["former"], one["now"], reader(one), writer(one))
-            for one in (record.get("seen") or {}).get("running") or ()]
+    # of the claim, not of the end: a step that was interrupted has no more
+    those = [one for one in record.get("processes") or () if one.get("former") and one.get("soft") is not None]
+    return [Value("open files of process %d (%s)" % (one["pid"], record.get("unit")), record.get("path"), one["former"],
+                  unit_limit.aim(one["former"], one), reader(one), writer(one)) for one in those]

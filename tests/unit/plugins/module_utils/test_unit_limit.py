@@ -229,6 +229,15 @@ def test_a_revert_takes_the_file_and_leaves_the_running_limit_until_it_may_lower
     assert len(back(node, "20261121T120000Z-aaaaaa", "revert_runtime")) == 1
 
 
+def test_what_was_interrupted_and_resumed_is_lowered_too(node):
+    node.do()
+    path = Path(node.root) / "journal" / RUN / "proof-01-raise.json"
+    path.write_text(json.dumps({key: value for key, value in json.loads(path.read_text()).items() if key != "seen"}))
+    assert node.forget()["state"] == "done" and node.has() == [50, 60]
+    assert back(node, NEXT)[1][0] == "kept" and node.has() == [50, 60]
+    assert back(node, "20261121T110000Z-aaaaaa", "revert_runtime")[1:] == [("restored", None)] and node.has() == [20, 60]
+
+
 def test_a_process_that_ended_has_nothing_to_lower(node):
     node.do()
     os.kill(node.pid, 9)
