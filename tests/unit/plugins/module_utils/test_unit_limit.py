@@ -116,6 +116,11 @@ def test_a_process_that_nobody_may_tell(node):
     assert answer["state"] == "done" and "needs CAP_SYS_RESOURCE" in answer["reason"] and node.has() == [20, 60]
 
 
+def test_a_process_that_may_use_select_is_not_told(node):
+    answer = node.do(node.step(soft=None, hard=None, select=True))
+    assert answer["state"] == "done" and "it may use select()" in answer["reason"] and node.has() == [20, 60] and node.path.exists()
+
+
 @pytest.mark.parametrize(("own", "first", "block"), [
     ("0::/system.slice/docker-%s.scope%s\n" % ("ab" * 32, GROUP), "0::/init.scope\n", {}), ("0::%s2\n" % GROUP, "0::/init.scope\n", {}),
     ("0::%s\n" % GROUP, "0::/outer/init.scope\n", {}), ("", "0::/init.scope\n", {}), ("0::%s\n" % GROUP, "", {}),
