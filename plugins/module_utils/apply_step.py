@@ -331,7 +331,7 @@ class _Executor:
         if not record.get("error") and record.get("remedy") in ALONE:
             state, reason = _module_of(record["remedy"]).resumed(record, self.as_step)
             self._end(record, state, reason)
-            return _answer(FAILED if state == proof.FAILED else DONE, reason, state == proof.PROVEN)
+            return _answer(FAILED if state == proof.FAILED else DONE, reason, state in (proof.PROVEN, proof.ROLLED_BACK))
         if record.get("error") or not record.get("component"):
             return _answer(FAILED, "its record cannot be read (%s)" % record.get("error"))
         if record.get("remedy") in (KUBELET,) + MANAGERS + SERVICE:

@@ -27,8 +27,8 @@ def do(step, wanted, host, dummy_params=None, look=boot.modules):
         if name not in boot.MODULES:
             raise guard.Refused("%s is no module that is loaded by this" % files.one_line(name, 80))
         former = look()[name]
-        record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": path, "module": name, "expect": {},
-                  "guard": wanted.get("guard"), "former": None}
+        record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": path, "module": name, "held": _held(path),
+                  "expect": {}, "guard": wanted.get("guard"), "former": None}
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)", {}
     except (guard.Refused, ChangeError) as error:
@@ -64,6 +64,26 @@ def _present(path):
         return None
 
 
+def _held(path):
+    """The digest of what the file holds, None where there is none; an empty one where that is not known, and nothing will be written."""
+    try:
+        present = _present(path)
+    except OSError:
+        return ""
+    return None if present is None else durable.digest(present)
+
+
+def without(present, name, held):
+    """(could it be told, the bytes that our file held before this module: None where there was no file). held: by the record."""
+    if held is None:
+        return present == merged(None, name), None
+    shorter = present[:-len(name) - 1] if present.endswith(b"\n" + name.encode() + b"\n") or present == name.encode() + b"\n" else present
+    for one in (present, shorter, shorter[:-1]):
+        if durable.digest(one) == held:
+            return True, one
+    return False, None
+
+
 def merged(present, name):
     """The bytes of our file with this module: what else it holds stays."""
     data = HEADER if present is None else present
@@ -83,18 +103,23 @@ def load(name, host, look):
 
 
 def _back(step, record, present, reason):
-    """Our file as it was: a module that cannot be loaded would only be in the way of the next boot."""
+    """Our file as it was, and the step ended so."""
+    return _end(step, *_restored(step, record, present, reason))
+
+
+def _restored(step, record, present, reason, reverts=None):
+    """(how its proof ends, why). A module that cannot be loaded would only be in the way of the next boot."""
     path = record["path"]
     try:
         now = _present(path)
-        again = step.also(what="roll back: %s" % path)
+        again = step.also(what="roll back: %s" % path, reverts=reverts)
         if present is None and now is not None:
             change.move_out(path, durable.digest(now), again)
         elif now is not None and now != present:
             change.replace(path, durable.digest(now), present, again)
     except (ChangeError, OSError) as error:
-        return _end(step, proof.FAILED, "%s; and %s was not put back: %s" % (reason, path, files.one_line(error)))
-    return _end(step, proof.ROLLED_BACK, "%s; %s is as it was" % (reason, path))
+        return proof.FAILED, "%s; and %s was not put back: %s" % (reason, path, files.one_line(error))
+    return proof.ROLLED_BACK, "%s; %s is as it was" % (reason, path)
 
 
 def _end(step, state, reason, seen=None):
@@ -102,8 +127,8 @@ def _end(step, state, reason, seen=None):
     return state, reason, seen or {}
 
 
-def resumed(record, dummy_step=None, look=boot.modules):
-    """What was interrupted, ended: (how its proof ends, why). Where our file names the module, it is loaded too."""
+def resumed(record, step=None, look=boot.modules):
+    """What was interrupted, ended: (how its proof ends, why). Where our file names the module, it is loaded too, or the file put back as it was."""
     try:
         present = _present(record["path"])
     except OSError:
@@ -111,4 +136,11 @@ def resumed(record, dummy_step=None, look=boot.modules):
     if present is None or merged(present, record["module"]) != present:
         return proof.NOT_DONE, "nothing of it was written"
     reason = load(record["module"], record["host"], look)
-    return (proof.FAILED, reason) if reason else (proof.PROVEN, "%s is loaded, as %s says" % (record["module"], record["path"]))
+    if reason is None:
+        return proof.PROVEN, "%s is loaded, as %s says" % (record["module"], record["path"])
+    known, former = without(present, record["module"], record.get("held", ""))
+    if not known or step is None:
+        return proof.FAILED, "%s; %s names it, and what it held before is not known: take that line away, or make the module loadable" % (
+            reason, record["path"])
+    entry = record.get("entry")
+    return _restored(step, record, former, reason, "%s/%s" % (record["run_id"], entry["entry"]) if entry else None)

@@ -12,17 +12,20 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import guard, kernel_setting, proof, unit_limit
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import boot, files, procfs
 
 ALLOW = "revert_runtime"
 RESTORE, RESTORED, REFUSED, KEPT, CONFLICT = "restore", "restored", "refused", "kept", "conflict"
 
 
 class Value:
-    """One running value: what it was before the run, and what the run left. read: its value now, None where there is none any more."""
+    """One running value: what it was before the run, and what the run left. read: its value now, None where there is none any more.
 
-    def __init__(self, name, path, former, left, read, write):
-        self.name, self.path, self.former, self.left, self.read, self.write = name, path, former, left, read, write
+    switch: it is no limit, and is never lowered.
+    """
+
+    def __init__(self, name, path, former, left, read, write, switch=False):
+        self.name, self.path, self.former, self.left, self.read, self.write, self.switch = name, path, former, left, read, write, switch
 
 
 def rows(run_id, root, allow, refused=(), act=False, kernel=kernel_setting.KERNEL):
@@ -33,14 +36,16 @@ def rows(run_id, root, allow, refused=(), act=False, kernel=kernel_setting.KERNE
         if now is None or now == value.former:
             continue
         one = {"path": value.name, "state": KEPT, "result": KEPT, "changed": False, "component": None, "steps": [], "reason": None}
-        if now != value.left:
+        if value.switch:
+            one["reason"] = "it stays %s: it is a switch that pods need, and no limit" % now
+        elif now != value.left:
             one["reason"] = "it is %s, neither what the run left (%s) nor what was before (%s): somebody changed it since" % (now, value.left, value.former)
             if ALLOW in allow:
                 one.update(state=CONFLICT, result=REFUSED)
         elif value.path in refused:
             one["reason"] = "it stays %s, because %s stays" % (now, value.path)
         elif ALLOW not in allow:
-            one["reason"] = "it stays %s; it goes back to %s with -e kubemend_allow=%s" % (now, value.former, ALLOW)
+            one["reason"] = "it stays %s; it goes back to %s with -e kubemend_run_id=%s -e kubemend_allow=%s" % (now, value.former, run_id, ALLOW)
         else:
             one.update(_lowered(value) if act else {"state": RESTORE})
         found.append(one)
@@ -90,7 +95,7 @@ def _of_kernel(record, kernel):
         return write
 
     former = record.get("former_settings") or {}
-    return [Value("%s of the running kernel" % key, record.get("path"), former[key], left, reader(key), writer(key, former[key]))
+    return [Value("%s of the running kernel" % key, record.get("path"), former[key], left, reader(key), writer(key, former[key]), key in boot.RUNNING)
             for key, left in sorted((record.get("settings") or {}).items()) if key in former]
 
 
@@ -101,5 +106,7 @@ def _of_processes(record):
     def writer(one):
         return lambda: unit_limit.told(one["pid"], one["former"])
 
-    return [Value("open files of process %d (%s)" % (one["pid"], record.get("unit")), record.get("path"), one["former"], one["now"], reader(one), writer(one))
-            for one in (record.get("seen") or {}).get("running") or ()]
+    # of the claim, not of the end: a step that was interrupted has no more
+    those = [one for one in record.get("processes") or () if one.get("former") and one.get("soft") is not None]
+    return [Value("open files of process %d (%s)" % (one["pid"], record.get("unit")), record.get("path"), one["former"],
+                  unit_limit.aim(one["former"], one), reader(one), writer(one)) for one in those]

@@ -27,9 +27,10 @@ KEY = b"LimitNOFILE"
 
 
 def do(step, wanted, host, dummy_params=None, proc=PROC):
-    """(how its proof ended, why, what was seen). wanted: the plan's step, its change {path, unit, line, processes [{pid, ticks, soft, hard}]}.
+    """(how its proof ended, why, what was seen). wanted: the plan's step, its change {path, unit, line, processes [{pid, ticks, soft, hard, select}]}.
 
-    line: None where the unit gives as much already. soft, hard: None where the kernel would not take them.
+    line: None where the unit gives as much already, or is transient. soft, hard: None where the kernel would not take them, or the program may use
+    select(), which select says.
     """
     asked = wanted["change"]
     name, line = asked.get("unit"), asked.get("line")
@@ -88,9 +89,12 @@ def _show(name, host):
 
 
 def _there(name, processes, proc, host):
-    """Those that are the ones of the evidence, and of this unit of this systemd: one in a container may have a unit of the same name."""
+    """Those that are the ones of the evidence, and of this unit of this systemd: one in a container may have a unit of the same name.
+
+    former: what each has now, so that the record knows it also of a step that is ended by somebody else.
+    """
     group = _show(name, host).get("ControlGroup", [""])[0]
-    found = [dict((key, one.get(key)) for key in ("pid", "ticks", "soft", "hard")) for one in processes
+    found = [dict([(key, one.get(key)) for key in ("pid", "ticks", "soft", "hard", "select")], former=nofile(one["pid"], proc)) for one in processes
              if one.get("ticks") is not None and procfs.ticks(one["pid"], proc) == one["ticks"] and within(one["pid"], group, proc)]
     if not found:
         raise guard.Refused("the evidence is old: no process of it is one of %s of %s any more; %s" % (name, host, guard.OLD))
@@ -142,24 +146,30 @@ def run(those, proc=PROC):
     """Tell the processes: ([{pid, ticks, former, now}], what could not be). Each is compared once more, and looked at afterwards."""
     seen, refused = [], []
     for one in those:
-        pid, asked = one["pid"], (one["soft"], one["hard"])
+        pid = one["pid"]
         if one["soft"] is None:
-            refused.append("process %d keeps its limit until its unit is started again: raising it needs CAP_SYS_RESOURCE" % pid)
+            refused.append("process %d keeps its limit until its unit is started again: %s" % (
+                pid, "it may use select(), which breaks beyond it" if one.get("select") else "raising it needs CAP_SYS_RESOURCE"))
             continue
         former = nofile(pid, proc)
         if former is None or procfs.ticks(pid, proc) != one["ticks"]:
             refused.append("process %d has ended" % pid)
             continue
-        wanted = [_more(former[0], asked[0]), _more(former[1], asked[1])]
-        why = told(pid, wanted)
+        asked = aim(former, one)
+        why = told(pid, asked)
         now = nofile(pid, proc)
-        if why is None and now is not None and now != wanted:
+        if why is None and now is not None and now != asked:
             why = "it has %s" % now
         if why is None:
             seen.append({"pid": pid, "ticks": one["ticks"], "former": former, "now": now})
         else:
             refused.append("process %d keeps its limit until its unit is started again (%s)" % (pid, why))
     return seen, refused
+
+
+def aim(former, one):
+    """[soft, hard] that a process gets that had former."""
+    return [_more(former[0], one["soft"]), _more(former[1], one["hard"])]
 
 
 def _more(former, asked):

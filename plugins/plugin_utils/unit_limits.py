@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PRIVATE to this collection: a process at its limit of open files, as steps: of a service its unit's limit by a drop-in of ours, of a login limits.d.
 
-A kubelet sets its own limit (maxOpenFiles), and a container has that which its runtime gives it: of those the finding says what to do.
+A kubelet sets its own limit (maxOpenFiles), a container has that which its runtime gives it, and what else runs in a kubelet's unit would not be
+helped without one of it: of those the finding says what to do.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import unit_limit
+from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service, unit_limit
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.limits import DROPINS, OURS, UNIT
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import login_limits, node_limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
@@ -26,6 +27,8 @@ PAM_USER = "/etc/pam.d/systemd-user"  # whose session that manager has
 NEXT = ("nothing is restarted and systemd is not told: the file counts from the next start of the unit after systemctl daemon-reload (a reboot is both), "
         "which may take their devices away from running containers")
 SELECT = 1024  # as many as select() can wait for
+WITHOUT = ("runtime", "sshd")  # roles of programs that do not use it
+LASTING = ("/etc/", "/usr/", "/lib/", "/run/systemd/generator")  # where the file of a unit lies that is there again after a boot
 MORE = f"ask for more with -e {node_limits.VARIABLES[NOFILE]}=NUMBER"
 
 
@@ -35,7 +38,7 @@ def steps(scene: Scene, fenced: str | None) -> Sequence[Step]:
     target, full = int(scene.consent.limits.get(NOFILE, login_limits.TARGETS[NOFILE])), limits.full()
     of: dict[str, list[Holder]] = {}
     for one in full:
-        if one.role != "kubelet" and UNIT.match(one.unit) and not one.unit.startswith(USER):
+        if one.role != "kubelet" and UNIT.match(one.unit) and one.unit not in kubelet_service.UNITS and not one.unit.startswith(USER):
             of.setdefault(one.unit, []).append(one)
     found = [_of_unit(scene, limits, name, those, target, fenced) for name, those in sorted(of.items())]
     made = [step for step in [*found, _of_logins(scene, limits, full, target, fenced)] if step]
@@ -64,6 +67,8 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
         return _step(scene, name, None, [], f"LimitNOFILE={target} is above {ceiling[0]} ({ceiling[1]}), and {name} would not start with it: ask for less "
                      f"with -e {node_limits.VARIABLES[NOFILE]}=NUMBER")
     line = _line(has, target)
+    passing = bool(line) and not str(told.get("fragment_path") or "").startswith(LASTING)
+    line = None if passing else line
     running = [_running(limits, one, target) for one in those if one.ticks is not None]
     if line and line == told.get("ours"):
         diff, line = "", None  # our file says it; systemd has not read it yet
@@ -74,7 +79,11 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
     if running and not (line or able):
         return None
     diff += "".join(f"process {one.pid} ({one.comm}): {one.soft} (hard {one.hard}) -> {now['soft']} (hard {now['hard']})\n" for one, now in able)
-    notes = [NEXT if line else "", "" if len(able) == len(those) else "a running process whose limit the kernel does not let us raise keeps it until then",
+    select = any(now.get("select") for now in running)
+    kept = any(now["soft"] is None and not now.get("select") for now in running) or len(running) < len(those)
+    notes = [NEXT if line else "", "a running process whose limit the kernel does not let us raise keeps it until then" if kept else "",
+             f"a running process that may have at most {SELECT} may use select(), and keeps its limit until then" if select else "",
+             f"{name} is a transient unit, and gets no file: only what runs now is told" if passing else "",
              f"a program that uses select() breaks beyond {SELECT} files" if any(one.soft <= SELECT for one in those) else ""]
     return _step(scene, name, line, running, fenced or (_later(told, name) if line else None) or blocked, diff, "; ".join(filter(None, notes)))
 
@@ -89,13 +98,17 @@ def _line(has: tuple[int, int], target: int) -> str | None:
 
 
 def _running(limits: Limits, one: Holder, target: int) -> dict[str, Any]:
-    """What the process is told: without CAP_SYS_RESOURCE no more than its hard limit, None where that is nothing."""
+    """What the process is told: without CAP_SYS_RESOURCE no more than its hard limit, None where that is nothing.
+
+    select: nor more than select() can wait for, where the program may use it.
+    """
     init = limits.seen.get("init")
     able = isinstance(init, Mapping) and init.get("cap_sys_resource") is True
     hard = UNLIMITED if one.hard == UNLIMITED else max(one.hard, target) if able else one.hard
     soft = target if hard == UNLIMITED else min(target, hard)
-    raised = soft > one.soft
-    return {"pid": one.pid, "ticks": one.ticks, "soft": soft if raised else None, "hard": hard if raised else None}
+    select = one.role not in WITHOUT and one.soft <= SELECT < soft
+    raised = soft > one.soft and not select
+    return {"pid": one.pid, "ticks": one.ticks, "soft": soft if raised else None, "hard": hard if raised else None, **({"select": True} if select else {})}
 
 
 def _later(told: Mapping[str, Any], name: str) -> str | None:

@@ -11,6 +11,7 @@ from .incident import Incident
 DEFAULT = 128  # of the kernel, for inotify instances of one user
 INSTANCES = "fs.inotify.max_user_instances"
 FILE = "/etc/sysctl.d/99-zz-kubemend.conf"
+UNIT = "/etc/systemd/system/holder.service"
 CEILING = 1073741817  # more than any kernel lets a process have open
 # Holds inotify instances until it is stopped, or files until it has as many as it may.
 HOLD = """
@@ -51,15 +52,16 @@ def restored() -> None:
 
 
 def hold(cluster, target: str, kind: str, count: int) -> None:
-    """A service of the node that holds them."""
+    """A service of the node that holds them, with a file of its own: a transient one is given no limit for its next start."""
     cluster.write(target, "/usr/local/bin/kubemend-lab-hold", HOLD)
-    cluster.exec(target, ["systemd-run", "--unit=holder", "--collect", "-p", "LimitNOFILE=15000",
-                          "python3", "/usr/local/bin/kubemend-lab-hold", kind, str(count)])
+    cluster.write(target, UNIT, f"[Service]\nLimitNOFILE=15000\nExecStart=/usr/bin/env python3 /usr/local/bin/kubemend-lab-hold {kind} {count}\n")
+    cluster.exec(target, "systemctl daemon-reload && systemctl start holder")
     cluster.wait(lambda: b"holds" in cluster.exec(target, "journalctl -q -u holder -o cat; true").stdout, 30, f"a process that holds {count} of {kind}")
 
 
 def let_go(cluster, target: str) -> None:
-    cluster.exec(target, "systemctl stop holder 2>/dev/null; systemctl reset-failed holder 2>/dev/null; rm -f /usr/local/bin/kubemend-lab-hold")
+    cluster.exec(target, "systemctl stop holder 2>/dev/null; systemctl reset-failed holder 2>/dev/null; "
+                 f"rm -f /usr/local/bin/kubemend-lab-hold {UNIT}; systemctl daemon-reload")
 
 
 def tried(cluster, target: str) -> str:

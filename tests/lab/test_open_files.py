@@ -87,12 +87,12 @@ def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluste
     with broken(cluster, "process-at-nofile", target="w1"):
         try:
             pid = int(cluster.exec("w1", ["systemctl", "show", "-p", "MainPID", "--value", "holder"]).stdout)
-            assert nofile(cluster, pid) == ["100", "15000"]
+            assert nofile(cluster, pid) == ["2000", "15000"]
             done, report = play("--check", "--diff", *more)
             (step,) = report["plan"]
             assert (done.returncode, step["remedy"], step["target"], step["blocked_by"]) == (0, "unit_limit", dropin, None), done.stdout[-3000:]
-            assert "+LimitNOFILE=18000" in done.stdout and f"process {pid} (python3): 100 (hard 15000) -> 15000 (hard 15000)" in done.stdout
-            assert nofile(cluster, pid) == ["100", "15000"] and cluster.exec("w1", written).stdout == b""
+            assert "+LimitNOFILE=18000" in done.stdout and f"process {pid} (python3): 2000 (hard 15000) -> 15000 (hard 15000)" in done.stdout
+            assert nofile(cluster, pid) == ["2000", "15000"] and cluster.exec("w1", written).stdout == b""
             done, report = play("-e", "kubemend_nofile=30000", *more[:2], *more[4:])
             assert "is above 20000 (the hard limit of PID 1" in report["plan"][0]["blocked_by"] and done.returncode == 2, done.stdout[-3000:]
             done, report = play(*more)
@@ -109,6 +109,6 @@ def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluste
             assert done.returncode == 0 and cluster.exec("w1", written).stdout == b"", done.stdout[-3000:]
             assert nofile(cluster, pid) == ["15000", "15000"] and "revert_runtime" in done.stdout
             done = playbook.run("revert", cluster.inventory, *revert, "-e", "kubemend_allow=revert_runtime", report=str(tmp_path / "again"))
-            assert done.returncode == 0 and nofile(cluster, pid) == ["100", "15000"], done.stdout[-3000:]
+            assert done.returncode == 0 and nofile(cluster, pid) == ["2000", "15000"], done.stdout[-3000:]
         finally:
             cluster.exec("w1", f"rm -rf {dropin.rpartition('/')[0]}; systemctl daemon-reload")

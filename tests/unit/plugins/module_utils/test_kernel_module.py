@@ -101,10 +101,29 @@ def test_killed_between_the_file_and_the_kernel(node, written, told, loaded):
     assert answer["state"] == "done" and told in answer["reason"] and node.loaded[NAME] == loaded and proof.unproven(node.root) == []
 
 
-def test_one_that_was_interrupted_and_cannot_be_loaded(node):
+@pytest.mark.parametrize("before", [None, "", "# mine\noverlay\n", "# mine\noverlay", "br-netfilter\n", "overlay\nbr_netfilter\n"])
+def test_one_that_was_interrupted_and_cannot_be_loaded_leaves_the_file_as_it_was(node, before):
+    if before is not None:
+        node.path.parent.mkdir()
+        node.path.write_text(before)
     node.do()
     node.loaded[NAME], node.said = boot.ABSENT, "no"
-    assert node.forget()["state"] == "failed"
+    answer = node.forget()
+    assert answer["state"] == "done" and "no" in answer["reason"] and "%s is as it was" % node.path in answer["reason"]
+    assert (node.path.read_text() if node.path.exists() else None) == before and proof.unproven(node.root) == []
+    assert proof.of_run(RUN, node.root)[0]["state"] == proof.ROLLED_BACK
+    runs = revert_run.run({"state": "listed", "root": node.root})["runs"]
+    assert not [one for one in runs if not one["reverts"] and any(path["state"] == "restore" for path in one["paths"])]  # last means none of it
+
+
+def test_what_somebody_wrote_since_is_left_and_the_way_out_is_told(node):
+    node.do()
+    text = node.path.read_text() + "nbd\n"
+    node.path.write_text(text)
+    node.loaded[NAME], node.said = boot.ABSENT, "no"
+    answer = node.forget()
+    assert answer["state"] == "failed" and "%s names it" % node.path in answer["reason"] and "take that line away" in answer["reason"]
+    assert node.path.read_text() == text and proof.unproven(node.root) == []
 
 
 def test_under_the_lock_of_its_run_and_never_in_check_mode(node):

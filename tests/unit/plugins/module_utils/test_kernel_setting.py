@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, kernel_setting, lock, proof, revert_run, running_limits
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import boot
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 KEY, OTHER = "fs.inotify.max_user_instances", "fs.file-max"
@@ -171,7 +172,20 @@ def test_a_revert_takes_the_file_and_leaves_the_running_value(node):
     node.do()
     results, why = back(node)
     assert results == ["restored", "kept"] and not node.path.exists() and node.value() == 8192
-    assert why == "it stays 8192; it goes back to 128 with -e kubemend_allow=revert_runtime" and journal.open_entries(node.root) == []
+    assert why == "it stays 8192; it goes back to 128 with -e kubemend_run_id=%s -e kubemend_allow=revert_runtime" % RUN
+    assert journal.open_entries(node.root) == []
+
+
+@pytest.mark.parametrize("key", boot.RUNNING)
+def test_a_switch_that_pods_need_is_never_switched_off(node, key):
+    place = node.place(key)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("0\n")
+    node.do({KEY: 8192, key: 1})
+    results, why = back(node, ["revert_runtime"])
+    assert results == ["restored", "restored", "kept"] and (node.value(), node.value(key)) == (128, 1) and not node.path.exists()
+    assert why.strip() == "it stays 1: it is a switch that pods need, and no limit"
+    assert back(node, by="20261121T110000Z-aaaaaa") == (["already", "kept"], "it stays 1: it is a switch that pods need, and no limit")
 
 
 def test_a_revert_that_may_lowers_the_running_value_too_also_afterwards(node):

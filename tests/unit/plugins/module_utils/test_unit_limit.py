@@ -116,6 +116,11 @@ def test_a_process_that_nobody_may_tell(node):
     assert answer["state"] == "done" and "needs CAP_SYS_RESOURCE" in answer["reason"] and node.has() == [20, 60]
 
 
+def test_a_process_that_may_use_select_is_not_told(node):
+    answer = node.do(node.step(soft=None, hard=None, select=True))
+    assert answer["state"] == "done" and "it may use select()" in answer["reason"] and node.has() == [20, 60] and node.path.exists()
+
+
 @pytest.mark.parametrize(("own", "first", "block"), [
     ("0::/system.slice/docker-%s.scope%s\n" % ("ab" * 32, GROUP), "0::/init.scope\n", {}), ("0::%s2\n" % GROUP, "0::/init.scope\n", {}),
     ("0::%s\n" % GROUP, "0::/outer/init.scope\n", {}), ("", "0::/init.scope\n", {}), ("0::%s\n" % GROUP, "", {}),
@@ -224,9 +229,18 @@ def test_a_revert_takes_the_file_and_leaves_the_running_limit_until_it_may_lower
     node.do()
     file, running = back(node, NEXT)
     assert file == ("restored", None) and not node.path.exists() and node.has() == [50, 60]
-    assert running == ("kept", "it stays [50, 60]; it goes back to [20, 60] with -e kubemend_allow=revert_runtime")
+    assert running == ("kept", "it stays [50, 60]; it goes back to [20, 60] with -e kubemend_run_id=%s -e kubemend_allow=revert_runtime" % RUN)
     assert back(node, "20261121T110000Z-aaaaaa", "revert_runtime")[1:] == [("restored", None)] and node.has() == [20, 60]
     assert len(back(node, "20261121T120000Z-aaaaaa", "revert_runtime")) == 1
+
+
+def test_what_was_interrupted_and_resumed_is_lowered_too(node):
+    node.do()
+    path = Path(node.root) / "journal" / RUN / "proof-01-raise.json"
+    path.write_text(json.dumps({key: value for key, value in json.loads(path.read_text()).items() if key != "seen"}))
+    assert node.forget()["state"] == "done" and node.has() == [50, 60]
+    assert back(node, NEXT)[1][0] == "kept" and node.has() == [50, 60]
+    assert back(node, "20261121T110000Z-aaaaaa", "revert_runtime")[1:] == [("restored", None)] and node.has() == [20, 60]
 
 
 def test_a_process_that_ended_has_nothing_to_lower(node):

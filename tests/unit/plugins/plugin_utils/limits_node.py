@@ -24,7 +24,8 @@ def process(role="kubelet", pid=1, opened=200, nofile=(1000000, 1000000), **more
 
 
 def unit(name="kubelet.service", **more):
-    return {"name": name, "active_state": "active", "sub_state": "running", "result": "success", "exec_main_status": 0, "fragment_path": None,
+    return {"name": name, "active_state": "active", "sub_state": "running", "result": "success", "exec_main_status": 0,
+            "fragment_path": f"/usr/lib/systemd/system/{name}",
             "drop_in_paths": [], "limit_nofile": [1024, 524288], "sets": [], **more}
 
 

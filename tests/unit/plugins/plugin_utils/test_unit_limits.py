@@ -15,7 +15,7 @@ APP, OURS = "app.service", "/etc/systemd/system/app.service.d/99-zz-kubemend.con
 HIGHER = "/etc/systemd/system/app.service.d/zzz.conf"
 
 
-def full(pid=50, soft=1024, hard=4096, **more):
+def full(pid=50, soft=2048, hard=4096, **more):
     return {"pid": pid, "comm": "app", "uid": 0, "unit": APP, "pod_uid": None, "container_id": None, "open": soft, "soft": soft, "hard": hard, "ticks": 777,
             "session": None, **more}
 
@@ -49,8 +49,8 @@ def test_a_service_gets_a_dropin_and_its_process_is_told(node):
     assert (step.host, step.code, step.remedy, step.risk, step.target, step.allowed) == ("w1", "KM404", "unit_limit", 1, OURS, True)
     assert step.change == {"kind": "unit_limit", "path": OURS, "unit": APP, "line": "655360",
                            "processes": [{"pid": 50, "ticks": 777, "soft": 655360, "hard": 655360}]}
-    assert step.diff == f"--- {OURS}\n+++ {OURS}\n+[Service]\n+LimitNOFILE=655360\nprocess 50 (app): 1024 (hard 4096) -> 655360 (hard 655360)\n"
-    assert "uses select() breaks beyond 1024" in step.note and "nothing is restarted" in step.note and "daemon-reload" in step.note
+    assert step.diff == f"--- {OURS}\n+++ {OURS}\n+[Service]\n+LimitNOFILE=655360\nprocess 50 (app): 2048 (hard 4096) -> 655360 (hard 655360)\n"
+    assert "select()" not in step.note and "nothing is restarted" in step.note and "daemon-reload" in step.note
     assert step.expect == {"component": None, "later": False}
     assert node.steps(max_risk=0)[0].blocked_by == "risk 1 needs -e kubemend_max_risk=1"
 
@@ -65,8 +65,8 @@ def test_never_below_what_the_unit_has(node, has, line):
 
 
 @pytest.mark.parametrize(("cap", "soft", "hard", "told", "later"), [
-    (True, 1024, 1048576, (655360, 1048576), False), (True, 1024, -1, (655360, -1), False), (False, 1024, 4096, (4096, 4096), False),
-    (False, 1024, 1024, (None, None), True), (False, 1000, 1040, (1040, 1040), True), (False, 1024, -1, (655360, -1), False)])
+    (True, 2048, 1048576, (655360, 1048576), False), (True, 2048, -1, (655360, -1), False), (False, 2048, 4096, (4096, 4096), False),
+    (False, 2048, 2048, (None, None), True), (False, 2000, 2080, (2080, 2080), True), (False, 2048, -1, (655360, -1), False)])
 def test_without_the_capability_a_process_is_told_no_more_than_its_hard_limit(node, cap, soft, hard, told, later):
     node.seen["init"].update(cap_sys_resource=cap)
     node.walk["nofile"] = [full(soft=soft, hard=hard)]
@@ -78,7 +78,7 @@ def test_without_the_capability_a_process_is_told_no_more_than_its_hard_limit(no
 @pytest.mark.parametrize(("ours", "cap", "expected"), [("655360", False, []), ("655360", True, [None]), ("4096", False, ["655360"])])
 def test_what_our_file_says_already_is_not_written_again(node, ours, cap, expected):
     node.seen["init"].update(cap_sys_resource=cap)
-    node.walk.update(nofile=[full(hard=1024)], units=[unit(APP, ours=ours)])
+    node.walk.update(nofile=[full(hard=2048)], units=[unit(APP, ours=ours)])
     assert [step.change["line"] for step in node.steps()] == expected
 
 
@@ -87,7 +87,7 @@ def test_what_our_file_says_already_is_not_written_again(node, ours, cap, expect
                                           "-e kubemend_nofile=NUMBER"),
     ({"init": {"nofile": [20000, 20000], "cap_sys_resource": False}}, {}, "is above 20000 (the hard limit of PID 1"),
     ({"init": None}, {}, "how many files a process may have open at most could not be read"),
-    ({}, {"nofile": 1000}, "app.service has 1024 already, which are used up"),
+    ({}, {"nofile": 1000}, "app.service has 2048 already, which are used up"),
 ])
 def test_refused_by_name(node, change, limits, said):
     node.seen.update(change)
@@ -112,7 +112,7 @@ def test_a_file_that_is_read_before_ours_is_none_of_our_business(node):
 
 
 def test_a_target_that_is_asked_for(node):
-    assert node.step(nofile=2000).change["line"] == "2000:524288" and node.step(nofile=1000000).change["line"] == "1000000"
+    assert node.step(nofile=3000).change["line"] == "3000:524288" and node.step(nofile=1000000).change["line"] == "1000000"
 
 
 def test_somebody_who_took_the_node_out_is_left_alone(node):
@@ -135,11 +135,45 @@ def test_a_kubelet_sets_its_own(node):
     assert "maxOpenFiles" in node.finding("KM404").remedy and node.steps() == ()
 
 
+@pytest.mark.parametrize("name", ["kubelet.service", "k3s.service", "rke2-agent.service"])
+def test_what_else_runs_in_the_unit_of_a_kubelet_gives_it_no_dropin(node, name):
+    node.walk.update(nofile=[full(unit=name)], units=[unit(name, ours=None)])
+    assert node.present() == ["KM404"] and node.steps() == ()
+
+
+@pytest.mark.parametrize("path", [None, "", "/run/systemd/transient/app.service", "/run/systemd/system/app.service"])
+def test_a_transient_unit_gets_no_file_and_its_process_is_told(node, path):
+    node.walk["units"] = [unit(APP, ours=None, fragment_path=path)]
+    step = node.step()
+    assert (step.change["line"], step.change["processes"][0]["soft"], step.allowed) == (None, 655360, True) and "LimitNOFILE" not in step.diff
+    assert "app.service is a transient unit, and gets no file" in step.note and "is restarted" not in step.note
+    node.walk["nofile"] = [full(soft=1024)]
+    assert node.steps() == ()
+
+
+@pytest.mark.parametrize("path", ["/etc/systemd/system/app.service", "/lib/systemd/system/app.service", "/run/systemd/generator.late/app.service"])
+def test_a_unit_that_is_there_again_after_a_boot_gets_a_file(node, path):
+    node.walk["units"] = [unit(APP, ours=None, fragment_path=path)]
+    assert node.step().change["line"] == "655360"
+
+
+@pytest.mark.parametrize(("soft", "target", "told"), [(1024, 655360, None), (100, 1025, None), (100, 1024, 1024), (1025, 655360, 655360)])
+def test_a_running_process_that_may_use_select_is_not_told(node, soft, target, told):
+    node.walk["nofile"] = [full(soft=soft)]
+    node.walk["units"] = [unit(APP, limit_nofile=[soft, 4096], ours=None)]
+    step = node.step(nofile=target)
+    one, = step.change["processes"]
+    assert (one["soft"], one.get("select", False)) == (told, told is None) and step.change["line"] and step.allowed
+    assert ("may use select(), and keeps its limit until then" in step.note) == (told is None) == step.expect["later"]
+    assert "the kernel does not let us" not in step.note and ("process 50" in step.diff) == (told is not None)
+
+
 def test_a_runtime_by_the_evidence_of_every_tier(node):
     node.walk["nofile"] = []
     node.seen["processes"][1].update(open=1024, nofile=[1024, 524288], ticks=5)
     step = node.step()
     assert (step.change["unit"], step.change["processes"][0]["pid"]) == ("containerd.service", 2) and step.allowed
+    assert step.change["processes"] == [{"pid": 2, "ticks": 5, "soft": 655360, "hard": 655360}]  # no program that uses select()
 
 
 def test_several_services_and_what_stands_in_the_way_of_one(node):
