@@ -29,7 +29,11 @@ UNITS = {CONTAINERD: ("containerd.service",), CRIO: ("crio.service",), DOCKER: (
 SOCKETS = ("docker.socket", "cri-docker.socket")
 OWN = tuple(sorted(set(name for names in UNITS.values() for name in names)))
 PROPERTIES = unit.PROPERTIES + ("WantedBy", "RequiredBy", "UpheldBy")
-MAX_WANTED, MAX_CONFIG, MAX_PLUGINS = 20, 256 * 1024, 50
+BOOTS = ("multi-user.target", "default.target", "graphical.target", "sysinit.target", "basic.target")
+# Without /run/systemd/system, which no boot brings back.
+LOADED = ("/etc/systemd/system", "/run/systemd/generator.early", "/run/systemd/generator", "/run/systemd/generator.late", "/usr/local/lib/systemd/system",
+          "/usr/lib/systemd/system", "/lib/systemd/system")
+MAX_WANTED, MAX_CONFIG, MAX_PLUGINS, MAX_DROPINS = 20, 256 * 1024, 50, 50
 CONNECT = 2.0  # seconds for a connection, and for an answer
 
 
@@ -37,7 +41,7 @@ def collect(context):
     """{endpoint, docker, kind, path, units, socket, error, calls, config}.
 
     docker: whether the kubelet was told to use docker itself; units: of UNITS, in their order, each as the collector kubelet gives one, with
-    wanted_by and trigger, or {name, absent};
+    wanted_by, brought_by and trigger, or {name, absent};
     socket: present, missing, other or denied; error: why it takes no connection, None where it does or was not asked; calls: {version of the CRI:
     the status that a call ends with, or an error}, config: containerd's, where it refuses calls.
     """
@@ -124,10 +128,30 @@ def _unit(name, blocks):
         pass
     wanted = [one for key in ("WantedBy", "RequiredBy", "UpheldBy") for value in block.get(key, []) for one in value.split()]
     found["wanted_by"] = sorted(set(wanted))[:MAX_WANTED]
+    # What systemd tells may be of before a disable without a reload: files alone tell of the next boot.
+    found["brought_by"] = [one for one in BOOTS if one in wanted and found["unit_file_state"] == "disabled" and brings(one, name)]
     socket = name.replace(".service", ".socket")
     trigger = unit.unit(blocks[socket]) if socket in SOCKETS and socket in blocks else None
     found["trigger"] = trigger and dict((key, trigger[key]) for key in ("name", "active_state", "unit_file_state"))
     return found
+
+
+def brings(target, name, folders=LOADED):
+    """Whether a link or a drop-in of this target starts the unit at a boot, as vendors of images have it (Flatcar, COS, extensions of systemd)."""
+    for folder in folders:
+        base = os.path.join(folder, target)
+        if any(os.path.lexists(os.path.join(base + kind, name)) for kind in (".wants", ".requires", ".upholds")):
+            return True
+        try:
+            dropins = sorted(os.listdir(base + ".d"))[:MAX_DROPINS]
+        except OSError:
+            continue
+        for text in [files.text(os.path.join(base + ".d", one), MAX_CONFIG) or "" for one in dropins if one.endswith(".conf")]:
+            for dummy, line in unit.joined(text):
+                key, dummy, value = line.partition("=")
+                if key.strip() in ("Wants", "Requires", "Upholds", "BindsTo") and name in value.split():
+                    return True
+    return False
 
 
 def runs(units, family="", known=None):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, kubelet_death, kubelet_unit, kubelet_why
@@ -28,7 +27,7 @@ FIRST_V1, ONLY_V1, NO_DOCKERSHIM = (1, 23), (1, 26), (1, 24)
 CRI_PLUGINS = frozenset(("cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime", "io.containerd.cri.v1.images"))
 RECENT = 120  # seconds: the kubelet says it again every few seconds while it lasts
 # "pleg has yet to be successful" is a kubelet's first seconds
-_PLEG = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)([+-]\d\d):?(\d\d) .*PLEG is not healthy: pleg was last seen active ([\w.]{1,20}) ago")
+_PLEG = re.compile(r"PLEG is not healthy: pleg was last seen active ([\w.]{1,20}) ago")
 _LEAVE = "a restart of the runtime leaves containers running, and is yours to do: nothing here restarts one that runs"
 
 
@@ -47,9 +46,10 @@ def broken(host: Host, document: Mapping[str, Any]) -> bool:
 
 
 def starters(record: Mapping[str, Any]) -> list[str]:
-    """The units that start this one at a boot although it is not enabled itself: those that want it, and a socket."""
-    wanted, trigger = record.get("wanted_by"), kubelet_unit.unit(record.get("trigger"))
+    """The units that start this one at a boot although it is not enabled itself: those that want it, a target by the vendor's files, and a socket."""
+    wanted, brought, trigger = record.get("wanted_by"), record.get("brought_by"), kubelet_unit.unit(record.get("trigger"))
     others = [one for one in wanted if isinstance(one, str) and one.endswith(".service")] if isinstance(wanted, (list, tuple)) else []
+    others += [one for one in brought if isinstance(one, str)] if isinstance(brought, (list, tuple)) and record.get("unit_file_state") == "disabled" else []
     return others + ([trigger.name] if trigger.file_state == "enabled" else [])
 
 
@@ -278,9 +278,9 @@ class Runtime:
             return None
         for line in reversed([one for one in lines if isinstance(one, str)]):
             match = _PLEG.search(line)
-            if match:
-                at = datetime.strptime("".join(match.groups()[:3]), "%Y-%m-%dT%H:%M:%S%z").timestamp()
-                return (match.group(4), one_line(line, 400)) if -RECENT <= clock - at <= RECENT else None
+            at = kubelet_why.moment(line) if match else None
+            if match and at is not None:
+                return (match.group(1), one_line(line, 400)) if -RECENT <= clock - at <= RECENT else None
         return None
 
 

@@ -79,6 +79,7 @@ def node(world):
 @pytest.mark.parametrize("changes", [
     {}, {"calls": {"v1": 0, "v1alpha2": 12}}, {"kind": "crio", "path": "/run/crio/crio.sock", "unit": {"name": "crio.service"}},
     {**RUN_DOCKER, "unit": [DOCKER_UNIT]}, {**RUN_DOCKER, "unit": [{**DOCKER_UNIT, "unit_file_state": "disabled"}]},
+    {"unit": {"unit_file_state": "disabled", "brought_by": ["multi-user.target"]}},
     {"unit": {"unit_file_state": "disabled", "wanted_by": ["docker.service", "multi-user.target"]}}, {"unit": {"unit_file_state": "static"}},
     {**RUN_DOCKER, **NOT_ASKED, "unit": [{**DOCKER_UNIT, **DOWN}]}, {"kind": "other", "path": "/run/isulad.sock", "unit": []},
     {"unit": [{"name": "containerd.service", "absent": True}]}])
@@ -113,7 +114,7 @@ def test_a_runtime_within_another_program_is_not_judged(node, family, changes):
     ({"load_state": "masked", "unit_file_state": "masked"}, "warning", 0, "its process runs on until it ends", "systemctl unmask"),
     ({"unit_file_state": "disabled"}, "warning", 1, "runs, and will not after the next boot: containerd.service: it is disabled",
      "systemctl enable --no-reload containerd.service"),
-    ({"unit_file_state": "enabled-runtime"}, "warning", 1, "under /run only", "systemctl enable --no-reload")])
+    ({"unit_file_state": "enabled-runtime", "brought_by": ["multi-user.target"]}, "warning", 1, "under /run only", "systemctl enable --no-reload")])
 def test_what_its_unit_tells(node, unit, severity, risk, said, cure):
     node.set(unit, **(NOT_ASKED if unit.get("active_state") else {}))
     found = node.finding()
@@ -164,6 +165,8 @@ def test_what_calls_do_not_tell(node, calls, version, verdict):
 
 @pytest.mark.parametrize(("lines", "found"), [
     ([PLEG.format(second="50")], True), ([OLD_PLEG], True), ([FRESH_PLEG], False), ([PLEG.format(second="50").replace("07:59", "07:49")], False), ([], False),
+    ([PLEG.format(second="50"), PLEG.format(second="50").replace("2027-01-15T07:59:50", "2027-13-45T99:99:99")], True),
+    ([PLEG.format(second="50").replace("2027-01-15T07:59:50", "2027-13-45T99:99:99")], False),
     (["PLEG is not healthy: pleg was last seen active 3m ago"], False), ("PLEG", False), ([7, None], False)])
 def test_what_the_kubelet_says_of_its_lists(node, lines, found):
     node.set()
@@ -259,6 +262,8 @@ def test_one_that_was_disabled_and_stopped_is_enabled_and_started(node):
 @pytest.mark.parametrize(("unit", "remedies"), [
     ({**DOWN}, ["start_runtime"]), ({"unit_file_state": "disabled"}, ["enable_runtime"]),
     ({**DOWN, "unit_file_state": "disabled", "wanted_by": ["kubelet.service"]}, ["start_runtime"]),
+    ({**DOWN, "unit_file_state": "disabled", "brought_by": ["multi-user.target"]}, ["start_runtime"]),
+    ({"unit_file_state": "disabled", "brought_by": ["multi-user.target"]}, []), ({"unit_file_state": "disabled", "brought_by": 7}, ["enable_runtime"]),
     ({"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"}, ["start_runtime"]),
     ({"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code"}, []), ({"load_state": "masked", "unit_file_state": "masked"}, []),
     ({**DOWN, "load_state": "masked", "unit_file_state": "masked"}, [])])

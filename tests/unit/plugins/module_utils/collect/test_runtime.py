@@ -114,6 +114,28 @@ def test_enabled_is_what_is_enabled_says(node):
     assert node.collect()["units"][0]["unit_file_state"] == "disabled"
 
 
+@pytest.mark.parametrize(("made", "text", "brought"), [
+    ("multi-user.target.wants/containerd.service", "", True), ("multi-user.target.upholds/containerd.service", "", True),
+    ("multi-user.target.d/10-containerd.conf", "[Unit]\nUpholds=docker.service containerd.service\n", True),
+    ("multi-user.target.d/10-containerd.conf", "[Unit]\n#Upholds=containerd.service\nAfter=containerd.service\n", False),
+    ("multi-user.target.d/containerd.txt", "Upholds=containerd.service\n", False), ("rescue.target.wants/containerd.service", "", False)])
+def test_a_target_of_a_vendor_brings_what_is_not_enabled(tmp_path, made, text, brought):
+    path = tmp_path / "vendor" / made
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert runtime.brings("multi-user.target", "containerd.service", (str(tmp_path / "none"), str(tmp_path / "vendor"))) is brought
+
+
+def test_what_brings_one_is_looked_for_where_it_is_disabled(node, monkeypatch):
+    monkeypatch.setattr(runtime, "brings", lambda target, name: (target, name) == ("multi-user.target", "containerd.service"))
+    node.unit("containerd.service", UpheldBy="multi-user.target", WantedBy="graphical.target")
+    assert node.collect()["units"][0]["brought_by"] == []
+    node.enabled = "disabled"
+    assert node.collect()["units"][0]["brought_by"] == ["multi-user.target"]
+    node.unit("containerd.service")
+    assert node.collect()["units"][0]["brought_by"] == []
+
+
 def test_a_silent_one_is_not_asked_twice(node):
     node.listen()
     node.unit("containerd.service")
