@@ -9,7 +9,7 @@ import copy
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, node_plan, plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, node_plan, plan, remedies
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.judge import CATALOGUE
 
 CODES = frozenset(("KM508", "KM502"))
@@ -276,6 +276,15 @@ def test_docker_comes_before_what_uses_it(node):
     plain = {**UP, **DOWN, "trigger": None}
     node.set([{**plain, "name": "docker.service"}, {**plain, "name": "cri-docker.service"}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
     assert [step.target for step in node.steps()] == ["docker.service", "cri-docker.service"]
+
+
+def test_cri_dockerd_as_kubespray_names_it(node):
+    held = {**UP, **DOWN, "name": "cri-dockerd.service", "trigger": {"name": "cri-dockerd.socket", "active_state": "active", "unit_file_state": "enabled"}}
+    node.set([{**DOCKER_UNIT}, held], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
+    assert node.verdict() == "clear"
+    node.set([{**DOCKER_UNIT}, {**held, "trigger": None}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
+    (step,) = node.steps()
+    assert (step.target, step.component, step.allowed) == ("cri-dockerd.service", "cri-dockerd", True) and step.component in remedies.BELOW
 
 
 def test_a_node_that_somebody_took_out_is_left_alone(node):

@@ -7,7 +7,8 @@ import socket
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, cri, runtime, spec, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, cri, kubelet_log, runtime, spec, unit
 
 CONTAINERD = "/run/containerd/containerd.sock"
 
@@ -182,6 +183,36 @@ def test_cri_dockerd_needs_docker(node):
     assert [one["name"] for one in found["units"]] == ["docker.service", "cri-docker.service"] and not found["asked"]
 
 
+@pytest.mark.parametrize("state", ["active", "inactive"])
+def test_cri_dockerd_as_kubespray_names_it(node, state):
+    node.path = str(node.path).replace("containerd/containerd.sock", "cri-dockerd.sock")
+    node.listen()
+    node.unit("docker.service")
+    node.unit("cri-dockerd.service", ActiveState=state)
+    node.unit("cri-dockerd.socket", SubState="listening")
+    found = node.collect()
+    assert [one["name"] for one in found["units"]] == ["docker.service", "cri-dockerd.service"] and found["asked"] is (state == "active")
+    assert found["units"][1]["trigger"]["name"] == "cri-dockerd.socket"
+    assert "cri-dockerd.service" in kubelet_service.RUNTIMES and "cri-dockerd.service" in kubelet_log.RUNTIMES
+
+
+def test_of_two_names_the_one_that_runs(node):
+    assert runtime.names_of("cri-docker", {}) == ["docker.service", "cri-docker.service"] and runtime.names_of("crio", {}) == ["crio.service"]
+    node.unit("cri-docker.service", ActiveState="inactive")
+    node.unit("cri-dockerd.service", ActiveState="inactive")
+    assert runtime.names_of("cri-docker", node.blocks) == ["docker.service", "cri-docker.service"]
+    node.unit("cri-dockerd.service")
+    assert runtime.names_of("cri-docker", node.blocks) == ["docker.service", "cri-dockerd.service"]
+
+
+def test_a_socket_whose_unit_has_another_name_is_not_connected_to(node):
+    node.path = str(node.path).replace("containerd/containerd.sock", "cri-dockerd.sock")
+    node.listen()
+    node.unit("docker.service")
+    found = node.collect()
+    assert (found["socket"], found["asked"], node.called) == ("present", False, [])
+
+
 def test_a_runtime_within_another_program_is_let_alone(node, monkeypatch):
     monkeypatch.setattr(unit, "show", None)
     found = node.collect(kubelet("--container-runtime-endpoint=unix:///run/k3s/containerd/containerd.sock"))
@@ -218,6 +249,7 @@ def test_which_plugins_are_disabled(tmp_path, text, names, line):
     ("crio.service", kubelet("--container-runtime-endpoint=/run/crio/crio.sock"), "/run/crio/crio.sock"), ("crio.service", kubelet(), None),
     ("docker.service", kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"), "/var/run/docker.sock"),
     ("cri-docker.service", kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"), "/run/cri-dockerd.sock"),
+    ("cri-dockerd.service", kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"), "/run/cri-dockerd.sock"),
     ("containerd.service", kubelet("--container-runtime-endpoint=/run/k3s/containerd/containerd.sock"), None)])
 def test_where_a_unit_answers(name, known, path):
     assert runtime.socket_of(name, known) == path
