@@ -174,12 +174,7 @@ class Runtime:
         pleg = self._pleg()
         silent = SILENT in (v1, old)
         if silent or pleg:
-            proofs = [Proof("http", self.host.host, object=self.path, text="nothing within 2 s (runtime.v1.RuntimeService/Version)")] if silent else []
-            proofs += [Proof("log", self.host.host, object="kubelet", text=pleg[1])] if pleg else []
-            what = "answers no call within 2 s" if silent or pleg is None else f"the kubelet has had no list of its containers for {pleg[0]}"
-            return [self._hit(None, f"the container runtime of {self.name} hangs: {self.path} takes connections, and {what}", proofs,
-                              "see what holds it up: a full or slow disk (iostat, df of its state folder), a shim or runc that does not end (ps in "
-                              f"state D), too little memory; journalctl -u {self._unit_name()}; {_LEAVE}", risk=0)]
+            return [self._hangs(silent, pleg)]
         if self.kind == DOCKER:
             return []
         if v1 == UNIMPLEMENTED and old == UNIMPLEMENTED:
@@ -189,6 +184,32 @@ class Runtime:
             self.notes.append(f"what it answers to a call of the CRI tells nothing ({one_line(v1, 60)})")
             return []
         return self._language(v1, old)
+
+    def _hangs(self, silent: bool, pleg: tuple[str, str] | None) -> Hit:
+        """One call without an answer is a warning, as a busy node may be that slow; with what the kubelet says of it too it is more."""
+        unwell = self._unwell() if silent else None
+        proofs = [Proof("http", self.host.host, object=self.path, text="nothing within 2 s (runtime.v1.RuntimeService/Version)")] if silent else []
+        proofs += [Proof("log", self.host.host, object="kubelet", text=pleg[1])] if pleg else []
+        proofs += [unwell] if unwell else []
+        sure = bool(pleg or unwell)
+        what = ["answers no call within 2 s"] if silent else []
+        what += [f"the kubelet has had no list of its containers for {pleg[0]}"] if pleg else ["the kubelet's healthz is not well either"] if unwell else []
+        said = f"hangs: {self.path} takes connections, and {', '.join(what)}" if sure else (
+            f"did not answer within 2 s: {self.path} took a connection, one call had no answer, and no word of a running kubelet confirms it")
+        return self._hit(None, f"the container runtime of {self.name} {said}", proofs, ("" if sure else "audit again, as a busy node may be that slow; ")
+                         + "see what holds it up: a full or slow disk (iostat, df of its state folder), a shim or runc that does not end (ps in "
+                         f"state D), too little memory; journalctl -u {self._unit_name()}; {_LEAVE}", risk=0, severity=None if sure else "warning")
+
+    def _unwell(self) -> Proof | None:
+        """The healthz of a kubelet that runs, where it does not say that it is well. One that ended of something else says nothing of its runtime."""
+        kubelet, why = control_plane.data(self.document, "kubelet"), kubelet_why.read(self.document)
+        healthz = kubelet.get("healthz")
+        if why is None or why.state.kind != kubelet_unit.RUNNING or kubelet.get("argv_source") != "process" or not isinstance(healthz, Mapping):
+            return None
+        status, error = healthz.get("status"), healthz.get("error")
+        if status == 200 or error == "switched off" or (status is None and not error):
+            return None
+        return Proof("http", self.host.host, object=one_line(healthz.get("url") or "healthz", 100), text=one_line(error or f"HTTP {status}", 100))
 
     def _language(self, v1: Any, old: Any) -> list[Hit]:
         """Whether kubelet and runtime share a version of the CRI: one of them answered."""
@@ -294,7 +315,8 @@ FAULTS = (
                     "no socket, takes no connection, answers no call within two seconds (the kubelet then says \"PLEG is not healthy\"), or serves no CRI that "
                     "this kubelet speaks: the plugin cri disabled in containerd's configuration, v1alpha2 alone below a kubelet of 1.26 or newer "
                     "(\"unknown service runtime.v1.RuntimeService\"), docker without cri-dockerd from 1.24 on. Containers that run go on; the node becomes "
-                    "NotReady, and a kubelet that starts ends again. A warning while it runs and is only not enabled. Runtimes that are part of k3s, RKE2, "
+                    "NotReady, and a kubelet that starts ends again. A warning while it runs and is only not enabled, and where one call had no answer while the "
+                    "kubelet's healthz and journal complain of nothing. Runtimes that are part of k3s, RKE2, "
                     "microk8s or k0s are not judged.",
         remedy="One that is down is enabled (systemctl enable --no-reload) and started. One that runs is never restarted here, whatever it answers.",
         risk=2,

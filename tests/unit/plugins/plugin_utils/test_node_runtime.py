@@ -127,8 +127,6 @@ def test_what_its_unit_tells(node, unit, severity, risk, said, cure):
      "where it listens"),
     ({"asked": False, "socket": "other", "calls": {}}, "v1.30.1", "there is no socket at", "where it listens"),
     ({"error": "Connection refused", "calls": {}}, "v1.30.1", "takes no connection (Connection refused)", "journalctl -u containerd.service"),
-    ({"calls": {"v1": "no answer"}}, "v1.30.1", "hangs: /run/containerd/containerd.sock takes connections, and answers no call within 2 s",
-     "a full or slow disk"),
     ({"calls": DISABLED, "config": CONFIG}, "v1.30.1", "serves no CRI: its plugin cri is disabled in /etc/containerd/config.toml",
      "take cri out of disabled_plugins"),
     ({"calls": DISABLED, "config": {**CONFIG, "disabled_plugins": ["io.containerd.cri.v1.runtime", "x"]}}, None, "io.containerd.cri.v1.runtime is disabled",
@@ -150,6 +148,30 @@ def test_what_its_socket_tells(node, changes, version, said, cure):
     found = node.finding()
     assert (found.severity, found.risk) == ("critical", 0) and said in found.summary and cure in found.remedy, (found.summary, found.remedy)
     assert found.evidence and not node.steps()  # nothing that runs is ever started again
+
+
+SILENT = {"calls": {"v1": "no answer"}}
+LOOP = {"sub_state": "auto-restart", "active_state": "activating", "result": "exit-code"}
+
+
+@pytest.mark.parametrize(("healthz", "kubelet", "lines", "severity"), [
+    ({"status": 200, "error": None}, {}, [], "warning"), ({"status": 500, "error": None}, {}, [], "critical"),
+    ({"status": None, "error": "timed out"}, {}, [], "critical"), ({"status": None, "error": "switched off"}, {}, [], "warning"), (None, {}, [], "warning"),
+    ({"status": None, "error": "Connection refused"}, LOOP, [], "warning"), ({"status": 200, "error": None}, {}, [PLEG.format(second="50")], "critical"),
+    ({"status": 200, "error": None}, {}, [PLEG.format(second="50").replace("07:59", "07:49")], "warning")])
+def test_one_call_without_an_answer_is_doubtful_alone(node, healthz, kubelet, lines, severity):
+    node.set(**SILENT)
+    told = node.world.data("w1", "kubelet")
+    told.update(healthz=healthz, argv_source="process")
+    told["unit"].update(kubelet)
+    node.world.documents["w1"]["collectors"]["kubelet_log"] = {"status": "ok", "data": {"lines": lines}}
+    found = node.finding()
+    assert (found.severity, found.risk) == (severity, 0) and "a full or slow disk" in found.remedy and not node.steps()
+    if severity == "warning":
+        assert "did not answer within 2 s" in found.summary and "hangs" not in found.summary
+    else:
+        assert "hangs: /run/containerd/containerd.sock takes connections, and answers no call within 2 s, the kubelet" in found.summary
+        assert len(found.evidence) == 2
 
 
 @pytest.mark.parametrize(("calls", "version", "verdict"), [
@@ -239,11 +261,13 @@ def test_a_kubelet_that_gave_up_is_started_after_its_runtime(node):
         ("start_runtime", "containerd.service", True), ("start_kubelet", "kubelet.service", True)]
 
 
-def test_a_runtime_that_is_well_explains_no_death(node):
-    node.set()
+@pytest.mark.parametrize("changes", [{}, SILENT])
+def test_a_runtime_that_is_well_or_only_slow_explains_no_death(node, changes):
+    node.set(**changes)
     dead(node)
-    found = node.judged()[2].findings
-    assert [(item.code, item.because) for item in found] == [("KM502", ())] and "KM508 tells why, where it can be told" in found[0].summary
+    node.world.data("w1", "kubelet")["healthz"] = {"status": None, "error": "Connection refused"}
+    (found,) = [item for item in node.judged()[2].findings if item.code == "KM502"]
+    assert found.because == () and "KM508 tells why, where it can be told" in found.summary
 
 
 # -- how it comes back -----------------------------------------------------------------------------------------------
