@@ -28,7 +28,9 @@ CRI_PLUGINS = frozenset(("cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.
 RECENT = 120  # seconds: the kubelet says it again every few seconds while it lasts
 # "pleg has yet to be successful" is a kubelet's first seconds
 _PLEG = re.compile(r"PLEG is not healthy: pleg was last seen active ([\w.]{1,20}) ago")
-_LEAVE = "a restart of the runtime leaves containers running, and is yours to do: nothing here restarts one that runs"
+_LEAVE = "is yours to do: nothing here restarts one that runs"
+DOCKERD = "docker.service"
+ENDS = "dockerd without live-restore, its default, ends containers that still run"
 
 
 def not_working(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -130,9 +132,9 @@ class Runtime:
         enable = f"systemctl enable --no-reload {name}, and " if disabled else ""
         cure = f"read its last words (journalctl -u {name} -n 100) and mend what they name: systemd starts it again by itself" if looping else (
             f"find out who stopped it, and why, or what it ended of (journalctl -u {name}); {enable}systemctl start {name} brings it back; "
-            "containers that were running still do")
+            + (f"but {ENDS}" if unit.name == DOCKERD else "containers that were running still do"))
         return self._hit(unit, f"the container runtime of {self.name} does not run: {name}: {state.why}", (nodes.proof(self.host, unit), *self._words()),
-                         cure, risk=0 if looping else None)
+                         cure, risk=0 if looping else 3 if unit.name == DOCKERD else None)
 
     def _not_at_boot(self, unit: Unit, record: Mapping[str, Any]) -> bool:
         """Whether the next boot does not bring it: neither its own enablement, nor a socket's, nor another unit that wants it."""
@@ -156,7 +158,7 @@ class Runtime:
         if socket in ("missing", "other") and self.kind != DOCKER and any(kubelet_unit.unit(one).runs for one in self._there()):
             cure = ("see where it listens (systemctl cat; address of [grpc] in containerd's configuration, listen of crio's), compare that with the kubelet's "
                     "--container-runtime-endpoint or containerRuntimeEndpoint; where somebody removed the socket only a restart of the runtime makes "
-                    f"another: {_LEAVE}")
+                    f"another: {self._leave()}")
             return [self._at_socket("its unit runs, and there is no socket at " + self.path, "no socket is there", cure)]
         if self.told.get("asked") is not True:
             self.lacking = not self.on_demand
@@ -164,7 +166,7 @@ class Runtime:
             return []
         if isinstance(error, str) and error:
             return [self._at_socket(f"its unit runs, and {self.path} takes no connection ({one_line(error, 80)})", error,
-                                    f"read what it says (journalctl -u {self._unit_name()} -n 100); {_LEAVE}")]
+                                    f"read what it says (journalctl -u {self._unit_name()} -n 100); {self._leave()}")]
         return self._of_calls()
 
     def _of_calls(self) -> list[Hit]:
@@ -198,7 +200,7 @@ class Runtime:
             f"did not answer within 2 s: {self.path} took a connection, one call had no answer, and no word of a running kubelet confirms it")
         return self._hit(None, f"the container runtime of {self.name} {said}", proofs, ("" if sure else "audit again, as a busy node may be that slow; ")
                          + "see what holds it up: a full or slow disk (iostat, df of its state folder), a shim or runc that does not end (ps in "
-                         f"state D), too little memory; journalctl -u {self._unit_name()}; {_LEAVE}", risk=0, severity=None if sure else "warning")
+                         f"state D), too little memory; journalctl -u {self._unit_name()}; {self._leave()}", risk=0, severity=None if sure else "warning")
 
     def _unwell(self) -> Proof | None:
         """The healthz of a kubelet that runs, where it does not say that it is well. One that ended of something else says nothing of its runtime."""
@@ -233,11 +235,11 @@ class Runtime:
         path, line = one_line(config.get("path") or "its configuration", 200), config.get("line")
         if not names:
             return self._at_calls("serves no CRI at all", f"see what it says of its plugin cri at its start (journalctl -u {self._unit_name()}; ctr "
-                                  f"plugins ls), and disabled_plugins in {path}; {_LEAVE}")
+                                  f"plugins ls), and disabled_plugins in {path}; {self._leave()}")
         place = Proof("file", self.host.host, path=path, line=line if isinstance(line, int) else None, text=f"disabled_plugins = {', '.join(names)}")
         return self._at_calls(f"serves no CRI: its plugin {', '.join(names)} is disabled in {path}",
                               f"take {', '.join(names)} out of disabled_plugins in {path} (packages of docker write it so), and see that its cgroup driver "
-                              f"is the kubelet's; then systemctl restart {self._unit_name()}: {_LEAVE}", place)
+                              f"is the kubelet's; then systemctl restart {self._unit_name()}: {self._leave()}", place)
 
     def _dockershim(self) -> Hit | None:
         """A kubelet without dockershim that was told to use docker."""
@@ -288,6 +290,12 @@ class Runtime:
         death = why.death if why is not None else None
         return death if death is not None and death.certain and death.cause == kubelet_death.RUNTIME else None
 
+    def _leave(self) -> str:
+        """What a restart of it does to containers, and whose it is."""
+        leaves = f"at a restart {ENDS}; that" if self.kind == DOCKER else "a restart of it leaves containers running (of docker, only with live-restore), and" \
+            if self.kind == CRI_DOCKER else "a restart of the runtime leaves containers running, and"
+        return f"{leaves} {_LEAVE}"
+
     def _words(self) -> list[Proof]:
         death = self._death()
         return [Proof("log", self.host.host, object="kubelet", text=one_line(death.line, 400))] if death is not None and death.line else []
@@ -314,11 +322,12 @@ FAULTS = (
         explanation="The runtime behind the kubelet's endpoint (containerd, CRI-O, docker, cri-dockerd) is stopped, failed, masked or not enabled at boot, has "
                     "no socket, takes no connection, answers no call within two seconds (the kubelet then says \"PLEG is not healthy\"), or serves no CRI that "
                     "this kubelet speaks: the plugin cri disabled in containerd's configuration, v1alpha2 alone below a kubelet of 1.26 or newer "
-                    "(\"unknown service runtime.v1.RuntimeService\"), docker without cri-dockerd from 1.24 on. Containers that run go on; the node becomes "
-                    "NotReady, and a kubelet that starts ends again. A warning while it runs and is only not enabled, and where one call had no answer while the "
-                    "kubelet's healthz and journal complain of nothing. Runtimes that are part of k3s, RKE2, "
-                    "microk8s or k0s are not judged.",
-        remedy="One that is down is enabled (systemctl enable --no-reload) and started. One that runs is never restarted here, whatever it answers.",
+                    "(\"unknown service runtime.v1.RuntimeService\"), docker without cri-dockerd from 1.24 on. Containers that run go on (of docker: until it "
+                    "starts again, unless it has live-restore); the node becomes NotReady, and a kubelet that starts ends again. A warning while "
+                    "it runs and is only not enabled, and where one call had no answer while the kubelet's healthz and journal complain of nothing. Runtimes "
+                    "that are part of k3s, RKE2, microk8s or k0s are not judged.",
+        remedy="One that is down is enabled (systemctl enable --no-reload) and started; the start of docker is risk 3, because dockerd without live-restore, "
+               "its default, ends containers that still run. One that runs is never restarted here, whatever it answers.",
         risk=2,
         needs=("system", "kubelet", "pinning", "runtime"),
         node=not_working,

@@ -302,6 +302,35 @@ def test_docker_comes_before_what_uses_it(node):
     assert [step.target for step in node.steps()] == ["docker.service", "cri-docker.service"]
 
 
+def test_a_start_of_docker_may_end_containers(node):
+    down = {**UP, **DOWN, "trigger": None}
+    node.version("v1.18.4")
+    node.set([{**down, "name": "docker.service"}], **{**RUN_DOCKER, **NOT_ASKED})
+    found = node.finding()
+    assert found.risk == 3 and "ends containers that still run" in found.remedy and "still do" not in found.remedy
+    (step,) = node.steps()
+    assert (step.target, step.risk, step.allowed) == ("docker.service", 3, False) and "dockerd without live-restore, its default, ends" in step.note
+    assert "taken over" not in step.note and node.steps(max_risk=3)[0].allowed
+    node.set([{**DOCKER_UNIT, **DOWN}, {**down, "name": "cri-docker.service"}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
+    assert [(step.target, step.risk) for step in node.steps()] == [("cri-docker.service", 3)]  # whose connection has systemd start docker
+    dead(node, active_state="failed", sub_state="failed", result="start-limit-hit")
+    last = node.steps()[-1]
+    assert (last.target, last.risk) == ("kubelet.service", 3) and "live-restore" in last.note  # it connects to docker too
+    node.set([DOCKER_UNIT, {**down, "name": "cri-docker.service"}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
+    assert [(step.target, step.risk) for step in node.steps()] == [("cri-docker.service", 2), ("kubelet.service", 2)]
+    assert "taken over" in node.steps()[0].note
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({}, "a restart of the runtime leaves containers running, and is yours to do"),
+    ({**RUN_DOCKER, "unit": [DOCKER_UNIT]}, "at a restart dockerd without live-restore, its default, ends containers that still run; that is yours to do"),
+    ({"kind": "cri-docker", "unit": [DOCKER_UNIT, {**UP, "name": "cri-docker.service"}]}, "running (of docker, only with live-restore), and is yours to do")])
+def test_what_a_restart_does_to_containers(node, changes, said):
+    node.version("v1.18.4")
+    node.set(**{**changes, "error": "Connection refused", "calls": {}})
+    assert said in node.finding().remedy
+
+
 def test_cri_dockerd_as_kubespray_names_it(node):
     held = {**UP, **DOWN, "name": "cri-dockerd.service", "trigger": {"name": "cri-dockerd.socket", "active_state": "active", "unit_file_state": "enabled"}}
     node.set([{**DOCKER_UNIT}, held], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
