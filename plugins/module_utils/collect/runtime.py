@@ -158,7 +158,7 @@ def brings(target, name, folders=LOADED):
             continue
         for text in [files.text(os.path.join(base + ".d", one), MAX_CONFIG) or "" for one in dropins if one.endswith(".conf")]:
             for dummy, line in unit.joined(text):
-                key, dummy, value = line.partition("=")
+                key, value = line.partition("=")[::2]
                 if key.strip() in ("Wants", "Requires", "Upholds", "BindsTo") and name in value.split():
                     return True
     return False
