@@ -80,7 +80,8 @@ def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
 
 def _start(scene: Scene, service: Service) -> Step:
     diff = f"systemctl is-active {service.unit.name}: {service.unit.active} -> active\n"
-    return _step(scene, service, service.start, _blocked(scene, service.unit) or _loads(scene), diff, _effects(service))
+    ends = _ends(scene)
+    return _step(scene, service, service.start, _blocked(scene, service.unit) or _loads(scene), diff, _effects(service, ends), 3 if ends else None)
 
 
 def _kubelet(scene: Scene) -> Service:
@@ -137,11 +138,19 @@ def _loads(scene: Scene) -> str | None:
         if paths else None
 
 
-def _effects(service: Service) -> str:
-    """What else a start does."""
-    runs = service.start == START_RUNTIME
-    notes = ["containers that ran on are taken over as they are" if runs else
-             "it takes up its configuration as it is now, and ends pods that were replaced while it was away", "a revert leaves it running"]
+def _ends(scene: Scene) -> bool:
+    """Whether a start starts docker: its own, and that of what uses it, where a connection has systemd start it."""
+    return any(service.unit.name == node_runtime.DOCKERD and _down(service.unit) for service in _runtimes(scene))
+
+
+def _effects(service: Service, ends: bool) -> str:
+    """What else a start does. ends: whether it may end containers."""
+    notes = [node_runtime.ENDS] if ends else []
+    if service.start == START:
+        notes.append("it takes up its configuration as it is now, and ends pods that were replaced while it was away")
+    elif not ends:
+        notes.append("containers that ran on are taken over as they are")
+    notes.append("a revert leaves it running")
     if service.facts.get("need_daemon_reload"):
         notes.append("its unit's files have changed since systemd read them: it starts as they were before, until systemctl daemon-reload")
     if kubelet_unit.state(service.unit).kind == kubelet_unit.GAVE_UP:
@@ -149,13 +158,13 @@ def _effects(service: Service) -> str:
     return "; ".join(notes)
 
 
-def _step(scene: Scene, service: Service, remedy: str, blocked: str | None, diff: str, note: str) -> Step:
+def _step(scene: Scene, service: Service, remedy: str, blocked: str | None, diff: str, note: str, risk: int | None = None) -> Step:
     finding, unit = scene.finding, service.unit
     where = finding.host or ""
     name = f"{where}-{remedy}" if service.enable == ENABLE else f"{where}-{remedy}-{service.component}"
     label = re.sub(r"[^A-Za-z0-9.-]+", "-", name)
     former = unit.file_state if remedy == service.enable else None
-    return Step(label, where, finding.code, remedy, RISK[remedy], unit.name, service.component, finding.node, blocked_by=blocked, note=note,
+    return Step(label, where, finding.code, remedy, risk or RISK[remedy], unit.name, service.component, finding.node, blocked_by=blocked, note=note,
                 diff=diff, limit=kubelet_service.SECONDS[remedy], expect={"component": service.component},
                 guard={"allow": sorted(scene.consent.allow)},
                 change={"kind": remedy, "path": kubelet_service.path_of(unit.name), "unit": unit.name, "former": former})

@@ -30,7 +30,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import C
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
 
 # What the kubelet itself needs: components that are systemd's, as steps name them.
-BELOW = ("containerd", "crio", "docker", "cri-docker")
+BELOW = ("containerd", "crio", "docker", "cri-docker", "cri-dockerd")
 
 # Forms in which editors, packagers and tools leave a former file beside the new one.
 BACKUP = re.compile(r"(~|\.(bak|old|orig|save|saved|backup|swp|rpmsave|rpmorig|dpkg-old|dpkg-bak|ucf-old)([.-]?\d+)?"

@@ -10,7 +10,7 @@ __metaclass__ = type
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Failed
 
-RUNTIMES = ("containerd.service", "crio.service", "docker.service", "cri-docker.service")
+RUNTIMES = ("containerd.service", "crio.service", "docker.service", "cri-docker.service", "cri-dockerd.service")
 PLEG = "pleg is not healthy"
 MATTERS = ("unable to freeze", "cpu manager", "cpumanager", "memory manager", "memorymanager", "static policy", "failed to start containermanager",
            "failed to run kubelet", "failed to initialize cpu manager", "expected cgroupspath to be of format", "receive slice as parent",

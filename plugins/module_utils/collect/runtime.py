@@ -25,11 +25,18 @@ CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 PATHS = (("dockershim", DOCKER), ("cri-dockerd", CRI_DOCKER), ("/crio/", CRIO), ("/containerd/containerd.sock", CONTAINERD))
 WITHIN = ("/run/k3s/", "/var/run/k3s/", "/run/k0s/", "/var/run/k0s/", "/var/snap/", "/run/snap")
 # In the order in which they start.
-UNITS = {CONTAINERD: ("containerd.service",), CRIO: ("crio.service",), DOCKER: ("docker.service",), CRI_DOCKER: ("docker.service", "cri-docker.service")}
-SOCKETS = ("docker.socket", "cri-docker.socket")
+UNITS = {CONTAINERD: ("containerd.service",), CRIO: ("crio.service",), DOCKER: ("docker.service",),
+         CRI_DOCKER: ("docker.service", "cri-docker.service", "cri-dockerd.service")}
+EITHER = ("cri-docker.service", "cri-dockerd.service")  # its own packages', and kubespray's: a node has one of them
+SOCKETS = ("docker.socket", "cri-docker.socket", "cri-dockerd.socket")
 OWN = tuple(sorted(set(name for names in UNITS.values() for name in names)))
 PROPERTIES = unit.PROPERTIES + ("WantedBy", "RequiredBy", "UpheldBy")
-MAX_WANTED, MAX_CONFIG, MAX_PLUGINS = 20, 256 * 1024, 50
+BOOTS = ("multi-user.target", "default.target", "graphical.target", "sysinit.target", "basic.target")
+# Without /run/systemd/system, which no boot brings back.
+LOADED = ("/etc/systemd/system", "/run/systemd/generator.early", "/run/systemd/generator", "/run/systemd/generator.late", "/usr/local/lib/systemd/system",
+          "/usr/lib/systemd/system", "/lib/systemd/system")
+NONE = {"LoadState": ["not-found"]}
+MAX_WANTED, MAX_CONFIG, MAX_PLUGINS, MAX_DROPINS = 20, 256 * 1024, 50, 50
 CONNECT = 2.0  # seconds for a connection, and for an answer
 
 
@@ -37,7 +44,7 @@ def collect(context):
     """{endpoint, docker, kind, path, units, socket, error, calls, config}.
 
     docker: whether the kubelet was told to use docker itself; units: of UNITS, in their order, each as the collector kubelet gives one, with
-    wanted_by and trigger, or {name, absent};
+    wanted_by, brought_by and trigger, or {name, absent};
     socket: present, missing, other or denied; error: why it takes no connection, None where it does or was not asked; calls: {version of the CRI:
     the status that a call ends with, or an error}, config: containerd's, where it refuses calls.
     """
@@ -50,9 +57,9 @@ def collect(context):
         blocks = {} if named and within(named) else unit.show(OWN + SOCKETS, PROPERTIES)
     except CommandError as error:
         raise Failed(str(error))
-    kind, path = kind_of(named, family, told_docker(known), [name for name in OWN if unit.unit(blocks.get(name, {"LoadState": ["not-found"]}))])
+    kind, path = kind_of(named, family, told_docker(known), [name for name in OWN if unit.unit(blocks.get(name, NONE))])
     found = {"endpoint": files.one_line(named, 200) if named else None, "docker": told_docker(known), "kind": kind, "path": path, "socket": None, "error": None,
-             "asked": False, "calls": {}, "config": None, "units": [_unit(name, blocks) for name in UNITS.get(kind, ())]}
+             "asked": False, "calls": {}, "config": None, "units": [_unit(name, blocks) for name in names_of(kind, blocks)]}
     if kind == EMBEDDED or path is None:
         return found
     context.source = path
@@ -111,6 +118,13 @@ def socket_of(name, known):
     return CONTAINERD_SOCKET if name == "containerd.service" and not named else None
 
 
+def names_of(kind, blocks):
+    """UNITS of this kind: of two names of one unit the one that runs, else the one that is there."""
+    ranks = dict((name, (found["active_state"] == "active", 1) if found else (False, 0)) for name in EITHER for found in [unit.unit(blocks.get(name, NONE))])
+    best = max(EITHER, key=lambda name: ranks[name])  # the first of equals
+    return [name for name in UNITS.get(kind, ()) if name not in EITHER or name == best]
+
+
 def _unit(name, blocks):
     """The evidence of one unit, with who else starts it: units that want it, and a socket."""
     block = blocks.get(name) or {}
@@ -124,18 +138,41 @@ def _unit(name, blocks):
         pass
     wanted = [one for key in ("WantedBy", "RequiredBy", "UpheldBy") for value in block.get(key, []) for one in value.split()]
     found["wanted_by"] = sorted(set(wanted))[:MAX_WANTED]
+    # What systemd tells may be of before a disable without a reload: files alone tell of the next boot.
+    found["brought_by"] = [one for one in BOOTS if one in wanted and found["unit_file_state"] == "disabled" and brings(one, name)]
     socket = name.replace(".service", ".socket")
     trigger = unit.unit(blocks[socket]) if socket in SOCKETS and socket in blocks else None
     found["trigger"] = trigger and dict((key, trigger[key]) for key in ("name", "active_state", "unit_file_state"))
     return found
 
 
+def brings(target, name, folders=LOADED):
+    """Whether a link or a drop-in of this target starts the unit at a boot, as vendors of images have it (Flatcar, COS, extensions of systemd)."""
+    for folder in folders:
+        base = os.path.join(folder, target)
+        if any(os.path.lexists(os.path.join(base + kind, name)) for kind in (".wants", ".requires", ".upholds")):
+            return True
+        try:
+            dropins = sorted(os.listdir(base + ".d"))[:MAX_DROPINS]
+        except OSError:
+            continue
+        for text in [files.text(os.path.join(base + ".d", one), MAX_CONFIG) or "" for one in dropins if one.endswith(".conf")]:
+            for dummy, line in unit.joined(text):
+                key, value = line.partition("=")[::2]
+                if key.strip() in ("Wants", "Requires", "Upholds", "BindsTo") and name in value.split():
+                    return True
+    return False
+
+
 def runs(units, family="", known=None):
-    """Whether a connection starts nothing: every unit runs; where it has none that is known, whoever uses it does."""
+    """Whether a connection starts nothing: every unit runs; where it has none that is known, whoever uses it does.
+
+    Where only what it needs is there (docker, for cri-dockerd), a socket of systemd under another name may hold its path.
+    """
     there = [one for one in units if not one["absent"]]
     if not there:
         return bool((known or {}).get("process")) and bool(family)
-    return all(one["active_state"] in ("active", "reloading") for one in there)
+    return not units[-1]["absent"] and all(one["active_state"] in ("active", "reloading") for one in there)
 
 
 def state_of(path):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, kubelet_death, kubelet_unit, kubelet_why
@@ -28,8 +27,10 @@ FIRST_V1, ONLY_V1, NO_DOCKERSHIM = (1, 23), (1, 26), (1, 24)
 CRI_PLUGINS = frozenset(("cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime", "io.containerd.cri.v1.images"))
 RECENT = 120  # seconds: the kubelet says it again every few seconds while it lasts
 # "pleg has yet to be successful" is a kubelet's first seconds
-_PLEG = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)([+-]\d\d):?(\d\d) .*PLEG is not healthy: pleg was last seen active ([\w.]{1,20}) ago")
-_LEAVE = "a restart of the runtime leaves containers running, and is yours to do: nothing here restarts one that runs"
+_PLEG = re.compile(r"PLEG is not healthy: pleg was last seen active ([\w.]{1,20}) ago")
+_LEAVE = "is yours to do: nothing here restarts one that runs"
+DOCKERD = "docker.service"
+ENDS = "dockerd without live-restore, its default, ends containers that still run"
 
 
 def not_working(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -47,9 +48,10 @@ def broken(host: Host, document: Mapping[str, Any]) -> bool:
 
 
 def starters(record: Mapping[str, Any]) -> list[str]:
-    """The units that start this one at a boot although it is not enabled itself: those that want it, and a socket."""
-    wanted, trigger = record.get("wanted_by"), kubelet_unit.unit(record.get("trigger"))
+    """The units that start this one at a boot although it is not enabled itself: those that want it, a target by the vendor's files, and a socket."""
+    wanted, brought, trigger = record.get("wanted_by"), record.get("brought_by"), kubelet_unit.unit(record.get("trigger"))
     others = [one for one in wanted if isinstance(one, str) and one.endswith(".service")] if isinstance(wanted, (list, tuple)) else []
+    others += [one for one in brought if isinstance(one, str)] if isinstance(brought, (list, tuple)) and record.get("unit_file_state") == "disabled" else []
     return others + ([trigger.name] if trigger.file_state == "enabled" else [])
 
 
@@ -130,9 +132,9 @@ class Runtime:
         enable = f"systemctl enable --no-reload {name}, and " if disabled else ""
         cure = f"read its last words (journalctl -u {name} -n 100) and mend what they name: systemd starts it again by itself" if looping else (
             f"find out who stopped it, and why, or what it ended of (journalctl -u {name}); {enable}systemctl start {name} brings it back; "
-            "containers that were running still do")
+            + (f"but {ENDS}" if unit.name == DOCKERD else "containers that were running still do"))
         return self._hit(unit, f"the container runtime of {self.name} does not run: {name}: {state.why}", (nodes.proof(self.host, unit), *self._words()),
-                         cure, risk=0 if looping else None)
+                         cure, risk=0 if looping else 3 if unit.name == DOCKERD else None)
 
     def _not_at_boot(self, unit: Unit, record: Mapping[str, Any]) -> bool:
         """Whether the next boot does not bring it: neither its own enablement, nor a socket's, nor another unit that wants it."""
@@ -156,7 +158,7 @@ class Runtime:
         if socket in ("missing", "other") and self.kind != DOCKER and any(kubelet_unit.unit(one).runs for one in self._there()):
             cure = ("see where it listens (systemctl cat; address of [grpc] in containerd's configuration, listen of crio's), compare that with the kubelet's "
                     "--container-runtime-endpoint or containerRuntimeEndpoint; where somebody removed the socket only a restart of the runtime makes "
-                    f"another: {_LEAVE}")
+                    f"another: {self._leave()}")
             return [self._at_socket("its unit runs, and there is no socket at " + self.path, "no socket is there", cure)]
         if self.told.get("asked") is not True:
             self.lacking = not self.on_demand
@@ -164,7 +166,7 @@ class Runtime:
             return []
         if isinstance(error, str) and error:
             return [self._at_socket(f"its unit runs, and {self.path} takes no connection ({one_line(error, 80)})", error,
-                                    f"read what it says (journalctl -u {self._unit_name()} -n 100); {_LEAVE}")]
+                                    f"read what it says (journalctl -u {self._unit_name()} -n 100); {self._leave()}")]
         return self._of_calls()
 
     def _of_calls(self) -> list[Hit]:
@@ -174,12 +176,7 @@ class Runtime:
         pleg = self._pleg()
         silent = SILENT in (v1, old)
         if silent or pleg:
-            proofs = [Proof("http", self.host.host, object=self.path, text="nothing within 2 s (runtime.v1.RuntimeService/Version)")] if silent else []
-            proofs += [Proof("log", self.host.host, object="kubelet", text=pleg[1])] if pleg else []
-            what = "answers no call within 2 s" if silent or pleg is None else f"the kubelet has had no list of its containers for {pleg[0]}"
-            return [self._hit(None, f"the container runtime of {self.name} hangs: {self.path} takes connections, and {what}", proofs,
-                              "see what holds it up: a full or slow disk (iostat, df of its state folder), a shim or runc that does not end (ps in "
-                              f"state D), too little memory; journalctl -u {self._unit_name()}; {_LEAVE}", risk=0)]
+            return [self._hangs(silent, pleg)]
         if self.kind == DOCKER:
             return []
         if v1 == UNIMPLEMENTED and old == UNIMPLEMENTED:
@@ -189,6 +186,32 @@ class Runtime:
             self.notes.append(f"what it answers to a call of the CRI tells nothing ({one_line(v1, 60)})")
             return []
         return self._language(v1, old)
+
+    def _hangs(self, silent: bool, pleg: tuple[str, str] | None) -> Hit:
+        """One call without an answer is a warning, as a busy node may be that slow; with what the kubelet says of it too it is more."""
+        unwell = self._unwell() if silent else None
+        proofs = [Proof("http", self.host.host, object=self.path, text="nothing within 2 s (runtime.v1.RuntimeService/Version)")] if silent else []
+        proofs += [Proof("log", self.host.host, object="kubelet", text=pleg[1])] if pleg else []
+        proofs += [unwell] if unwell else []
+        sure = bool(pleg or unwell)
+        what = ["answers no call within 2 s"] if silent else []
+        what += [f"the kubelet has had no list of its containers for {pleg[0]}"] if pleg else ["the kubelet's healthz is not well either"] if unwell else []
+        said = f"hangs: {self.path} takes connections, and {', '.join(what)}" if sure else (
+            f"did not answer within 2 s: {self.path} took a connection, one call had no answer, and no word of a running kubelet confirms it")
+        return self._hit(None, f"the container runtime of {self.name} {said}", proofs, ("" if sure else "audit again, as a busy node may be that slow; ")
+                         + "see what holds it up: a full or slow disk (iostat, df of its state folder), a shim or runc that does not end (ps in "
+                         f"state D), too little memory; journalctl -u {self._unit_name()}; {self._leave()}", risk=0, severity=None if sure else "warning")
+
+    def _unwell(self) -> Proof | None:
+        """The healthz of a kubelet that runs, where it does not say that it is well. One that ended of something else says nothing of its runtime."""
+        kubelet, why = control_plane.data(self.document, "kubelet"), kubelet_why.read(self.document)
+        healthz = kubelet.get("healthz")
+        if why is None or why.state.kind != kubelet_unit.RUNNING or kubelet.get("argv_source") != "process" or not isinstance(healthz, Mapping):
+            return None
+        status, error = healthz.get("status"), healthz.get("error")
+        if status == 200 or error == "switched off" or (status is None and not error):
+            return None
+        return Proof("http", self.host.host, object=one_line(healthz.get("url") or "healthz", 100), text=one_line(error or f"HTTP {status}", 100))
 
     def _language(self, v1: Any, old: Any) -> list[Hit]:
         """Whether kubelet and runtime share a version of the CRI: one of them answered."""
@@ -212,11 +235,11 @@ class Runtime:
         path, line = one_line(config.get("path") or "its configuration", 200), config.get("line")
         if not names:
             return self._at_calls("serves no CRI at all", f"see what it says of its plugin cri at its start (journalctl -u {self._unit_name()}; ctr "
-                                  f"plugins ls), and disabled_plugins in {path}; {_LEAVE}")
+                                  f"plugins ls), and disabled_plugins in {path}; {self._leave()}")
         place = Proof("file", self.host.host, path=path, line=line if isinstance(line, int) else None, text=f"disabled_plugins = {', '.join(names)}")
         return self._at_calls(f"serves no CRI: its plugin {', '.join(names)} is disabled in {path}",
                               f"take {', '.join(names)} out of disabled_plugins in {path} (packages of docker write it so), and see that its cgroup driver "
-                              f"is the kubelet's; then systemctl restart {self._unit_name()}: {_LEAVE}", place)
+                              f"is the kubelet's; then systemctl restart {self._unit_name()}: {self._leave()}", place)
 
     def _dockershim(self) -> Hit | None:
         """A kubelet without dockershim that was told to use docker."""
@@ -267,6 +290,12 @@ class Runtime:
         death = why.death if why is not None else None
         return death if death is not None and death.certain and death.cause == kubelet_death.RUNTIME else None
 
+    def _leave(self) -> str:
+        """What a restart of it does to containers, and whose it is."""
+        leaves = f"at a restart {ENDS}; that" if self.kind == DOCKER else "a restart of it leaves containers running (of docker, only with live-restore), and" \
+            if self.kind == CRI_DOCKER else "a restart of the runtime leaves containers running, and"
+        return f"{leaves} {_LEAVE}"
+
     def _words(self) -> list[Proof]:
         death = self._death()
         return [Proof("log", self.host.host, object="kubelet", text=one_line(death.line, 400))] if death is not None and death.line else []
@@ -278,9 +307,9 @@ class Runtime:
             return None
         for line in reversed([one for one in lines if isinstance(one, str)]):
             match = _PLEG.search(line)
-            if match:
-                at = datetime.strptime("".join(match.groups()[:3]), "%Y-%m-%dT%H:%M:%S%z").timestamp()
-                return (match.group(4), one_line(line, 400)) if -RECENT <= clock - at <= RECENT else None
+            at = kubelet_why.moment(line) if match else None
+            if match and at is not None:
+                return (match.group(1), one_line(line, 400)) if -RECENT <= clock - at <= RECENT else None
         return None
 
 
@@ -293,10 +322,12 @@ FAULTS = (
         explanation="The runtime behind the kubelet's endpoint (containerd, CRI-O, docker, cri-dockerd) is stopped, failed, masked or not enabled at boot, has "
                     "no socket, takes no connection, answers no call within two seconds (the kubelet then says \"PLEG is not healthy\"), or serves no CRI that "
                     "this kubelet speaks: the plugin cri disabled in containerd's configuration, v1alpha2 alone below a kubelet of 1.26 or newer "
-                    "(\"unknown service runtime.v1.RuntimeService\"), docker without cri-dockerd from 1.24 on. Containers that run go on; the node becomes "
-                    "NotReady, and a kubelet that starts ends again. A warning while it runs and is only not enabled. Runtimes that are part of k3s, RKE2, "
-                    "microk8s or k0s are not judged.",
-        remedy="One that is down is enabled (systemctl enable --no-reload) and started. One that runs is never restarted here, whatever it answers.",
+                    "(\"unknown service runtime.v1.RuntimeService\"), docker without cri-dockerd from 1.24 on. Containers that run go on (of docker: until it "
+                    "starts again, unless it has live-restore); the node becomes NotReady, and a kubelet that starts ends again. A warning while "
+                    "it runs and is only not enabled, and where one call had no answer while the kubelet's healthz and journal complain of nothing. Runtimes "
+                    "that are part of k3s, RKE2, microk8s or k0s are not judged.",
+        remedy="One that is down is enabled (systemctl enable --no-reload) and started; the start of docker is risk 3, because dockerd without live-restore, "
+               "its default, ends containers that still run. One that runs is never restarted here, whatever it answers.",
         risk=2,
         needs=("system", "kubelet", "pinning", "runtime"),
         node=not_working,

@@ -9,7 +9,7 @@ import copy
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, node_plan, plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, node_plan, plan, remedies
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.judge import CATALOGUE
 
 CODES = frozenset(("KM508", "KM502"))
@@ -79,6 +79,7 @@ def node(world):
 @pytest.mark.parametrize("changes", [
     {}, {"calls": {"v1": 0, "v1alpha2": 12}}, {"kind": "crio", "path": "/run/crio/crio.sock", "unit": {"name": "crio.service"}},
     {**RUN_DOCKER, "unit": [DOCKER_UNIT]}, {**RUN_DOCKER, "unit": [{**DOCKER_UNIT, "unit_file_state": "disabled"}]},
+    {"unit": {"unit_file_state": "disabled", "brought_by": ["multi-user.target"]}},
     {"unit": {"unit_file_state": "disabled", "wanted_by": ["docker.service", "multi-user.target"]}}, {"unit": {"unit_file_state": "static"}},
     {**RUN_DOCKER, **NOT_ASKED, "unit": [{**DOCKER_UNIT, **DOWN}]}, {"kind": "other", "path": "/run/isulad.sock", "unit": []},
     {"unit": [{"name": "containerd.service", "absent": True}]}])
@@ -113,7 +114,7 @@ def test_a_runtime_within_another_program_is_not_judged(node, family, changes):
     ({"load_state": "masked", "unit_file_state": "masked"}, "warning", 0, "its process runs on until it ends", "systemctl unmask"),
     ({"unit_file_state": "disabled"}, "warning", 1, "runs, and will not after the next boot: containerd.service: it is disabled",
      "systemctl enable --no-reload containerd.service"),
-    ({"unit_file_state": "enabled-runtime"}, "warning", 1, "under /run only", "systemctl enable --no-reload")])
+    ({"unit_file_state": "enabled-runtime", "brought_by": ["multi-user.target"]}, "warning", 1, "under /run only", "systemctl enable --no-reload")])
 def test_what_its_unit_tells(node, unit, severity, risk, said, cure):
     node.set(unit, **(NOT_ASKED if unit.get("active_state") else {}))
     found = node.finding()
@@ -126,8 +127,6 @@ def test_what_its_unit_tells(node, unit, severity, risk, said, cure):
      "where it listens"),
     ({"asked": False, "socket": "other", "calls": {}}, "v1.30.1", "there is no socket at", "where it listens"),
     ({"error": "Connection refused", "calls": {}}, "v1.30.1", "takes no connection (Connection refused)", "journalctl -u containerd.service"),
-    ({"calls": {"v1": "no answer"}}, "v1.30.1", "hangs: /run/containerd/containerd.sock takes connections, and answers no call within 2 s",
-     "a full or slow disk"),
     ({"calls": DISABLED, "config": CONFIG}, "v1.30.1", "serves no CRI: its plugin cri is disabled in /etc/containerd/config.toml",
      "take cri out of disabled_plugins"),
     ({"calls": DISABLED, "config": {**CONFIG, "disabled_plugins": ["io.containerd.cri.v1.runtime", "x"]}}, None, "io.containerd.cri.v1.runtime is disabled",
@@ -151,6 +150,30 @@ def test_what_its_socket_tells(node, changes, version, said, cure):
     assert found.evidence and not node.steps()  # nothing that runs is ever started again
 
 
+SILENT = {"calls": {"v1": "no answer"}}
+LOOP = {"sub_state": "auto-restart", "active_state": "activating", "result": "exit-code"}
+
+
+@pytest.mark.parametrize(("healthz", "kubelet", "lines", "severity"), [
+    ({"status": 200, "error": None}, {}, [], "warning"), ({"status": 500, "error": None}, {}, [], "critical"),
+    ({"status": None, "error": "timed out"}, {}, [], "critical"), ({"status": None, "error": "switched off"}, {}, [], "warning"), (None, {}, [], "warning"),
+    ({"status": None, "error": "Connection refused"}, LOOP, [], "warning"), ({"status": 200, "error": None}, {}, [PLEG.format(second="50")], "critical"),
+    ({"status": 200, "error": None}, {}, [PLEG.format(second="50").replace("07:59", "07:49")], "warning")])
+def test_one_call_without_an_answer_is_doubtful_alone(node, healthz, kubelet, lines, severity):
+    node.set(**SILENT)
+    told = node.world.data("w1", "kubelet")
+    told.update(healthz=healthz, argv_source="process")
+    told["unit"].update(kubelet)
+    node.world.documents["w1"]["collectors"]["kubelet_log"] = {"status": "ok", "data": {"lines": lines}}
+    found = node.finding()
+    assert (found.severity, found.risk) == (severity, 0) and "a full or slow disk" in found.remedy and not node.steps()
+    if severity == "warning":
+        assert "did not answer within 2 s" in found.summary and "hangs" not in found.summary
+    else:
+        assert "hangs: /run/containerd/containerd.sock takes connections, and answers no call within 2 s, the kubelet" in found.summary
+        assert len(found.evidence) == 2
+
+
 @pytest.mark.parametrize(("calls", "version", "verdict"), [
     ({"v1": 12, "v1alpha2": 0}, "v1.25.16", "clear"), ({"v1": 12, "v1alpha2": 0}, None, "unknown"), ({"v1": 0, "v1alpha2": 12}, "v1.23.0", "clear"),
     ({"v1": 0, "v1alpha2": 12}, None, "unknown"), ({"v1": 0, "v1alpha2": 0}, None, "clear"), ({"v1": 14, "v1alpha2": 14}, "v1.30.1", "unknown"),
@@ -164,6 +187,8 @@ def test_what_calls_do_not_tell(node, calls, version, verdict):
 
 @pytest.mark.parametrize(("lines", "found"), [
     ([PLEG.format(second="50")], True), ([OLD_PLEG], True), ([FRESH_PLEG], False), ([PLEG.format(second="50").replace("07:59", "07:49")], False), ([], False),
+    ([PLEG.format(second="50"), PLEG.format(second="50").replace("2027-01-15T07:59:50", "2027-13-45T99:99:99")], True),
+    ([PLEG.format(second="50").replace("2027-01-15T07:59:50", "2027-13-45T99:99:99")], False),
     (["PLEG is not healthy: pleg was last seen active 3m ago"], False), ("PLEG", False), ([7, None], False)])
 def test_what_the_kubelet_says_of_its_lists(node, lines, found):
     node.set()
@@ -236,11 +261,13 @@ def test_a_kubelet_that_gave_up_is_started_after_its_runtime(node):
         ("start_runtime", "containerd.service", True), ("start_kubelet", "kubelet.service", True)]
 
 
-def test_a_runtime_that_is_well_explains_no_death(node):
-    node.set()
+@pytest.mark.parametrize("changes", [{}, SILENT])
+def test_a_runtime_that_is_well_or_only_slow_explains_no_death(node, changes):
+    node.set(**changes)
     dead(node)
-    found = node.judged()[2].findings
-    assert [(item.code, item.because) for item in found] == [("KM502", ())] and "KM508 tells why, where it can be told" in found[0].summary
+    node.world.data("w1", "kubelet")["healthz"] = {"status": None, "error": "Connection refused"}
+    (found,) = [item for item in node.judged()[2].findings if item.code == "KM502"]
+    assert found.because == () and "KM508 tells why, where it can be told" in found.summary
 
 
 # -- how it comes back -----------------------------------------------------------------------------------------------
@@ -259,6 +286,8 @@ def test_one_that_was_disabled_and_stopped_is_enabled_and_started(node):
 @pytest.mark.parametrize(("unit", "remedies"), [
     ({**DOWN}, ["start_runtime"]), ({"unit_file_state": "disabled"}, ["enable_runtime"]),
     ({**DOWN, "unit_file_state": "disabled", "wanted_by": ["kubelet.service"]}, ["start_runtime"]),
+    ({**DOWN, "unit_file_state": "disabled", "brought_by": ["multi-user.target"]}, ["start_runtime"]),
+    ({"unit_file_state": "disabled", "brought_by": ["multi-user.target"]}, []), ({"unit_file_state": "disabled", "brought_by": 7}, ["enable_runtime"]),
     ({"active_state": "failed", "sub_state": "failed", "result": "start-limit-hit"}, ["start_runtime"]),
     ({"active_state": "activating", "sub_state": "auto-restart", "result": "exit-code"}, []), ({"load_state": "masked", "unit_file_state": "masked"}, []),
     ({**DOWN, "load_state": "masked", "unit_file_state": "masked"}, [])])
@@ -271,6 +300,44 @@ def test_docker_comes_before_what_uses_it(node):
     plain = {**UP, **DOWN, "trigger": None}
     node.set([{**plain, "name": "docker.service"}, {**plain, "name": "cri-docker.service"}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
     assert [step.target for step in node.steps()] == ["docker.service", "cri-docker.service"]
+
+
+def test_a_start_of_docker_may_end_containers(node):
+    down = {**UP, **DOWN, "trigger": None}
+    node.version("v1.18.4")
+    node.set([{**down, "name": "docker.service"}], **{**RUN_DOCKER, **NOT_ASKED})
+    found = node.finding()
+    assert found.risk == 3 and "ends containers that still run" in found.remedy and "still do" not in found.remedy
+    (step,) = node.steps()
+    assert (step.target, step.risk, step.allowed) == ("docker.service", 3, False) and "dockerd without live-restore, its default, ends" in step.note
+    assert "taken over" not in step.note and node.steps(max_risk=3)[0].allowed
+    node.set([{**DOCKER_UNIT, **DOWN}, {**down, "name": "cri-docker.service"}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
+    assert [(step.target, step.risk) for step in node.steps()] == [("cri-docker.service", 3)]  # whose connection has systemd start docker
+    dead(node, active_state="failed", sub_state="failed", result="start-limit-hit")
+    last = node.steps()[-1]
+    assert (last.target, last.risk) == ("kubelet.service", 3) and "live-restore" in last.note  # it connects to docker too
+    node.set([DOCKER_UNIT, {**down, "name": "cri-docker.service"}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
+    assert [(step.target, step.risk) for step in node.steps()] == [("cri-docker.service", 2), ("kubelet.service", 2)]
+    assert "taken over" in node.steps()[0].note
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({}, "a restart of the runtime leaves containers running, and is yours to do"),
+    ({**RUN_DOCKER, "unit": [DOCKER_UNIT]}, "at a restart dockerd without live-restore, its default, ends containers that still run; that is yours to do"),
+    ({"kind": "cri-docker", "unit": [DOCKER_UNIT, {**UP, "name": "cri-docker.service"}]}, "running (of docker, only with live-restore), and is yours to do")])
+def test_what_a_restart_does_to_containers(node, changes, said):
+    node.version("v1.18.4")
+    node.set(**{**changes, "error": "Connection refused", "calls": {}})
+    assert said in node.finding().remedy
+
+
+def test_cri_dockerd_as_kubespray_names_it(node):
+    held = {**UP, **DOWN, "name": "cri-dockerd.service", "trigger": {"name": "cri-dockerd.socket", "active_state": "active", "unit_file_state": "enabled"}}
+    node.set([{**DOCKER_UNIT}, held], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
+    assert node.verdict() == "clear"
+    node.set([{**DOCKER_UNIT}, {**held, "trigger": None}], kind="cri-docker", path="/run/cri-dockerd.sock", **NOT_ASKED)
+    (step,) = node.steps()
+    assert (step.target, step.component, step.allowed) == ("cri-dockerd.service", "cri-dockerd", True) and step.component in remedies.BELOW
 
 
 def test_a_node_that_somebody_took_out_is_left_alone(node):

@@ -7,7 +7,8 @@ import socket
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, cri, runtime, spec, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, cri, kubelet_log, runtime, spec, unit
 
 CONTAINERD = "/run/containerd/containerd.sock"
 
@@ -114,6 +115,28 @@ def test_enabled_is_what_is_enabled_says(node):
     assert node.collect()["units"][0]["unit_file_state"] == "disabled"
 
 
+@pytest.mark.parametrize(("made", "text", "brought"), [
+    ("multi-user.target.wants/containerd.service", "", True), ("multi-user.target.upholds/containerd.service", "", True),
+    ("multi-user.target.d/10-containerd.conf", "[Unit]\nUpholds=docker.service containerd.service\n", True),
+    ("multi-user.target.d/10-containerd.conf", "[Unit]\n#Upholds=containerd.service\nAfter=containerd.service\n", False),
+    ("multi-user.target.d/containerd.txt", "Upholds=containerd.service\n", False), ("rescue.target.wants/containerd.service", "", False)])
+def test_a_target_of_a_vendor_brings_what_is_not_enabled(tmp_path, made, text, brought):
+    path = tmp_path / "vendor" / made
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert runtime.brings("multi-user.target", "containerd.service", (str(tmp_path / "none"), str(tmp_path / "vendor"))) is brought
+
+
+def test_what_brings_one_is_looked_for_where_it_is_disabled(node, monkeypatch):
+    monkeypatch.setattr(runtime, "brings", lambda target, name: (target, name) == ("multi-user.target", "containerd.service"))
+    node.unit("containerd.service", UpheldBy="multi-user.target", WantedBy="graphical.target")
+    assert node.collect()["units"][0]["brought_by"] == []
+    node.enabled = "disabled"
+    assert node.collect()["units"][0]["brought_by"] == ["multi-user.target"]
+    node.unit("containerd.service")
+    assert node.collect()["units"][0]["brought_by"] == []
+
+
 def test_a_silent_one_is_not_asked_twice(node):
     node.listen()
     node.unit("containerd.service")
@@ -160,6 +183,36 @@ def test_cri_dockerd_needs_docker(node):
     assert [one["name"] for one in found["units"]] == ["docker.service", "cri-docker.service"] and not found["asked"]
 
 
+@pytest.mark.parametrize("state", ["active", "inactive"])
+def test_cri_dockerd_as_kubespray_names_it(node, state):
+    node.path = str(node.path).replace("containerd/containerd.sock", "cri-dockerd.sock")
+    node.listen()
+    node.unit("docker.service")
+    node.unit("cri-dockerd.service", ActiveState=state)
+    node.unit("cri-dockerd.socket", SubState="listening")
+    found = node.collect()
+    assert [one["name"] for one in found["units"]] == ["docker.service", "cri-dockerd.service"] and found["asked"] is (state == "active")
+    assert found["units"][1]["trigger"]["name"] == "cri-dockerd.socket"
+    assert "cri-dockerd.service" in kubelet_service.RUNTIMES and "cri-dockerd.service" in kubelet_log.RUNTIMES
+
+
+def test_of_two_names_the_one_that_runs(node):
+    assert runtime.names_of("cri-docker", {}) == ["docker.service", "cri-docker.service"] and runtime.names_of("crio", {}) == ["crio.service"]
+    node.unit("cri-docker.service", ActiveState="inactive")
+    node.unit("cri-dockerd.service", ActiveState="inactive")
+    assert runtime.names_of("cri-docker", node.blocks) == ["docker.service", "cri-docker.service"]
+    node.unit("cri-dockerd.service")
+    assert runtime.names_of("cri-docker", node.blocks) == ["docker.service", "cri-dockerd.service"]
+
+
+def test_a_socket_whose_unit_has_another_name_is_not_connected_to(node):
+    node.path = str(node.path).replace("containerd/containerd.sock", "cri-dockerd.sock")
+    node.listen()
+    node.unit("docker.service")
+    found = node.collect()
+    assert (found["socket"], found["asked"], node.called) == ("present", False, [])
+
+
 def test_a_runtime_within_another_program_is_let_alone(node, monkeypatch):
     monkeypatch.setattr(unit, "show", None)
     found = node.collect(kubelet("--container-runtime-endpoint=unix:///run/k3s/containerd/containerd.sock"))
@@ -196,6 +249,7 @@ def test_which_plugins_are_disabled(tmp_path, text, names, line):
     ("crio.service", kubelet("--container-runtime-endpoint=/run/crio/crio.sock"), "/run/crio/crio.sock"), ("crio.service", kubelet(), None),
     ("docker.service", kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"), "/var/run/docker.sock"),
     ("cri-docker.service", kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"), "/run/cri-dockerd.sock"),
+    ("cri-dockerd.service", kubelet("--container-runtime-endpoint=/run/cri-dockerd.sock"), "/run/cri-dockerd.sock"),
     ("containerd.service", kubelet("--container-runtime-endpoint=/run/k3s/containerd/containerd.sock"), None)])
 def test_where_a_unit_answers(name, known, path):
     assert runtime.socket_of(name, known) == path
