@@ -13,13 +13,12 @@ __metaclass__ = type
 
 import re
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, guard, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils import guard, own_file, proof
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, limits
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 REMEDY = "file_limit"
 SECONDS = 30
-MAX_FILE = 65536
 HEADER = b"# Made by kubemend: hard limits of logins, from the next login on. A soft limit is raised with ulimit -S, up to the hard one.\n"
 KEY = re.compile(r"[!-\"$-~]+ hard (nofile|nproc)\Z")  # a domain has no blank and no #
 
@@ -37,11 +36,11 @@ def do(step, wanted, host, dummy_params=None):
     except (guard.Refused, ChangeError) as error:
         return proof.NOT_DONE, str(error), {}
     try:
-        persist(path, lines, step)
+        own_file.write(path, lambda present: merged(present, lines), step)
     except (ChangeError, OSError) as error:
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return _end(step, state, "%s of %s could not be written (%s): no limit was changed; see what lies there" % (path, host, files.one_line(error)))
-    return _end(step, proof.PROVEN, None, {"lines": lines})
+        return proof.ended(step, state, "%s of %s could not be written (%s): no limit was changed; see what lies there" % (path, host, files.one_line(error)))
+    return proof.ended(step, proof.PROVEN, None, {"lines": lines})
 
 
 def demanded(key):
@@ -76,26 +75,6 @@ def ceiling(item):
     return min(bounds) if bounds else (-1, "")
 
 
-def persist(path, lines, step):
-    """Write our file so that it holds these."""
-    present = _read(path)
-    data = merged(present, lines)
-    if present is None:
-        change.create_file(path, data, step, change.Attributes(0o644), make_folder=True)
-    elif data != present:
-        change.replace(path, durable.digest(present), data, step)
-
-
-def _read(path):
-    """Its bytes, None where there is none."""
-    try:
-        return files.read(path, MAX_FILE)
-    except OSError as error:
-        if files.reason(error) != "missing":
-            raise
-        return None
-
-
 def merged(present, lines):
     """The bytes of our file with these lines: whatever else it holds stays."""
     rows, left = (HEADER if present is None else present).splitlines(True), dict(lines)
@@ -115,17 +94,8 @@ def _line(key, value):
     return ("%s %d\n" % (key, value)).encode()
 
 
-def _end(step, state, reason, seen=None):
-    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
-    return state, reason, seen or {}
-
-
 def resumed(record, dummy_step=None):
     """What was interrupted, ended: (how its proof ends, why)."""
-    try:
-        present = _read(record["path"])
-    except OSError:
-        present = None
-    if present is None or merged(present, record["lines"]) != present:
+    if not own_file.says(record["path"], lambda present: merged(present, record["lines"])):
         return proof.NOT_DONE, "nothing of it was written"
     return proof.PROVEN, "%s holds it" % record["path"]

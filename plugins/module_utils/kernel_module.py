@@ -10,13 +10,12 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, guard, proof, swap_off
+from ansible_collections.kubemend.remediation.plugins.module_utils import durable, guard, own_file, proof, swap_off
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import boot, files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 REMEDY = "kernel_module"
 SECONDS = 30
-MAX_FILE = 65536
 HEADER = b"# Made by kubemend: modules that Kubernetes needs, and that were not loaded, or would not have been after the next boot.\n"
 
 
@@ -34,40 +33,20 @@ def do(step, wanted, host, dummy_params=None, look=boot.modules):
     except (guard.Refused, ChangeError) as error:
         return proof.NOT_DONE, str(error), {}
     try:
-        present = persist(path, name, step)
+        present = own_file.write(path, lambda present: merged(present, name), step)
     except (ChangeError, OSError) as error:
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return _end(step, state, "%s of %s could not be written (%s): nothing was loaded; see what lies there" % (path, host, files.one_line(error)))
+        return proof.ended(step, state, "%s of %s could not be written (%s): nothing was loaded; see what lies there" % (path, host, files.one_line(error)))
     reason = load(name, host, look)
     if reason is None:
-        return _end(step, proof.PROVEN, None, {"module": [name, former, look()[name]]})
-    return _back(step, record, present, reason)
-
-
-def persist(path, name, step):
-    """Write our file so that it names the module; what it held before, None where there was none."""
-    present = _present(path)
-    data = merged(present, name)
-    if present is None:
-        change.create_file(path, data, step, change.Attributes(0o644), make_folder=True)
-    elif data != present:
-        change.replace(path, durable.digest(present), data, step)
-    return present
-
-
-def _present(path):
-    try:
-        return files.read(path, MAX_FILE)
-    except OSError as error:
-        if files.reason(error) != "missing":
-            raise
-        return None
+        return proof.ended(step, proof.PROVEN, None, {"module": [name, former, look()[name]]})
+    return proof.ended(step, *_restored(step, record, present, reason))
 
 
 def _held(path):
     """The digest of what the file holds, None where there is none; an empty one where that is not known, and nothing will be written."""
     try:
-        present = _present(path)
+        present = own_file.read(path)
     except OSError:
         return ""
     return None if present is None else durable.digest(present)
@@ -102,35 +81,20 @@ def load(name, host, look):
     return "%s was not loaded on %s (%s)" % (name, host, said or "modprobe ended well, and the kernel does not show it")
 
 
-def _back(step, record, present, reason):
-    """Our file as it was, and the step ended so."""
-    return _end(step, *_restored(step, record, present, reason))
-
-
 def _restored(step, record, present, reason, reverts=None):
     """(how its proof ends, why). A module that cannot be loaded would only be in the way of the next boot."""
     path = record["path"]
     try:
-        now = _present(path)
-        again = step.also(what="roll back: %s" % path, reverts=reverts)
-        if present is None and now is not None:
-            change.move_out(path, durable.digest(now), again)
-        elif now is not None and now != present:
-            change.replace(path, durable.digest(now), present, again)
+        own_file.put_back(path, present, step, reverts)
     except (ChangeError, OSError) as error:
         return proof.FAILED, "%s; and %s was not put back: %s" % (reason, path, files.one_line(error))
     return proof.ROLLED_BACK, "%s; %s is as it was" % (reason, path)
 
 
-def _end(step, state, reason, seen=None):
-    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
-    return state, reason, seen or {}
-
-
 def resumed(record, step=None, look=boot.modules):
     """What was interrupted, ended: (how its proof ends, why). Where our file names the module, it is loaded too, or the file put back as it was."""
     try:
-        present = _present(record["path"])
+        present = own_file.read(record["path"])
     except OSError:
         present = None
     if present is None or merged(present, record["module"]) != present:

@@ -13,14 +13,13 @@ __metaclass__ = type
 
 import os
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, guard, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils import guard, own_file, proof
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 REMEDY = "kernel_setting"
 SECONDS = 30
 KERNEL = "/proc/sys"
-MAX_FILE = 65536
 HEADER = b"# Made by kubemend: kernel settings that were raised because they were exhausted, or would not have outlived a reboot.\n"
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
 
@@ -38,13 +37,13 @@ def do(step, wanted, host, dummy_params=None, kernel=KERNEL):
     except (guard.Refused, ChangeError) as error:
         return proof.NOT_DONE, str(error), {}
     try:
-        present = persist(path, raised, step)
+        present = own_file.write(path, lambda present: merged(present, raised), step)
     except (ChangeError, OSError) as error:
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return _end(step, state, "%s of %s could not be written (%s): nothing was raised; see what lies there" % (path, host, files.one_line(error)))
+        return proof.ended(step, state, "%s of %s could not be written (%s): nothing was raised; see what lies there" % (path, host, files.one_line(error)))
     reason = run(raised, kernel, host)
     if reason is None:
-        return _end(step, proof.PROVEN, None, {"settings": dict((key, [former[key], raised[key]]) for key in raised)})
+        return proof.ended(step, proof.PROVEN, None, {"settings": dict((key, [former[key], raised[key]]) for key in raised)})
     return _back(step, record, present, kernel, reason)
 
 
@@ -62,24 +61,6 @@ def read(key, kernel, host):
     if not text.isdigit():
         raise guard.Refused("%s of %s cannot be read, or is no number (%s): nothing was changed" % (key, host, files.one_line(text, 40) or "no answer"))
     return int(text)
-
-
-def persist(path, raised, step):
-    """Write our file so that it holds these; what it held before, None where there was none."""
-    try:
-        present = files.read(path, MAX_FILE)
-    except OSError as error:
-        if files.reason(error) != "missing":
-            raise
-        present = None
-    data = merged(present, raised)
-    if data == present:
-        return present
-    if present is None:
-        change.create_file(path, data, step, change.Attributes(0o644), make_folder=True)
-    else:
-        change.replace(path, durable.digest(present), data, step)
-    return present
 
 
 def merged(present, raised):
@@ -116,36 +97,22 @@ def _back(step, record, present, kernel, reason):
     """Our file as it was, and what was raised lowered again: nothing had the time to need it."""
     path, host = record["path"], record["host"]
     try:
-        now = files.read(path, MAX_FILE)
-        again = step.also(what="roll back: %s" % path)
-        if present is None:
-            change.move_out(path, durable.digest(now), again)
-        elif now != present:
-            change.replace(path, durable.digest(now), present, again)
+        own_file.put_back(path, present, step)
     except (ChangeError, OSError) as error:
-        return _end(step, proof.FAILED, "%s; and %s was not put back: %s" % (reason, path, files.one_line(error)))
+        return proof.ended(step, proof.FAILED, "%s; and %s was not put back: %s" % (reason, path, files.one_line(error)))
     for key, number in sorted(record["former_settings"].items()):
         try:
             if read(key, kernel, host) != number:
                 with open(place(key, kernel), "wb", buffering=0) as file:
                     file.write(b"%d\n" % number)
         except (OSError, guard.Refused) as error:
-            return _end(step, proof.FAILED, "%s; and %s of %s is not %d again: %s" % (reason, key, host, number, files.one_line(error)))
-    return _end(step, proof.ROLLED_BACK, "%s; %s is as it was" % (reason, path))
-
-
-def _end(step, state, reason, seen=None):
-    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
-    return state, reason, seen or {}
+            return proof.ended(step, proof.FAILED, "%s; and %s of %s is not %d again: %s" % (reason, key, host, number, files.one_line(error)))
+    return proof.ended(step, proof.ROLLED_BACK, "%s; %s is as it was" % (reason, path))
 
 
 def resumed(record, dummy_step=None, kernel=KERNEL):
     """What was interrupted, ended: (how its proof ends, why). Where our file holds the settings, the kernel gets them too."""
-    try:
-        present = files.read(record["path"], MAX_FILE)
-    except OSError:
-        present = None
-    if present is None or merged(present, record["settings"]) != present:
+    if not own_file.says(record["path"], lambda present: merged(present, record["settings"])):
         return proof.NOT_DONE, "nothing of it was written"
     reason = run(record["settings"], kernel, record["host"])
     return (proof.FAILED, reason) if reason else (proof.PROVEN, "the kernel has what %s says" % record["path"])

@@ -133,13 +133,13 @@ def _ask(*words):
 
 def _enable(step, name, host, now):
     if now["enabled"] == ENABLED:
-        return _end(step, proof.PROVEN, "it is enabled already")
+        return proof.ended(step, proof.PROVEN, "it is enabled already")
     try:
         done = switch(name, _digest(now["enabled"]), ENABLED, step)
     except (ChangeError, OSError) as error:
-        return _end(step, proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE, "%s was not enabled: %s" % (
+        return proof.ended(step, proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE, "%s was not enabled: %s" % (
             _spoken(name, host), files.one_line(error, 600)))
-    return _end(step, proof.PROVEN, None, {"enabled": [now["enabled"], ENABLED], "journal": done["entry"]})
+    return proof.ended(step, proof.PROVEN, None, {"enabled": [now["enabled"], ENABLED], "journal": done["entry"]})
 
 
 def _digest(word):
@@ -222,8 +222,8 @@ def _start(step, name, host, now):
         told = _ask("start", "--no-block", name)
     pid, reason = proven(name)
     if pid:
-        return _end(step, proof.PROVEN, None if now["active"] in DOWN else "it runs already", {"pid": pid, "ticks": proof.ticks(pid)})
-    return _end(step, proof.FAILED, _down(name, host, "%s%s" % (reason, " (%s)" % told if told else "")))
+        return proof.ended(step, proof.PROVEN, None if now["active"] in DOWN else "it runs already", {"pid": pid, "ticks": proof.ticks(pid)})
+    return proof.ended(step, proof.FAILED, _down(name, host, "%s%s" % (reason, " (%s)" % told if told else "")))
 
 
 def _down(name, host, reason):
@@ -268,11 +268,6 @@ def _silent(name):
     path = runtime.socket_of(name, known)
     error = cri.connect(path, runtime.CONNECT) if path else None
     return error and "%s takes no connection (%s)" % (path, error)
-
-
-def _end(step, ended, reason, seen=None):
-    proof.end(step.run_id, step.step, ended, reason, step.root, ended_by=step.run_id, seen=seen or {})
-    return ended, reason, seen or {}
 
 
 def resumed(record, dummy_step=None):

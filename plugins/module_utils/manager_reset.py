@@ -122,7 +122,7 @@ def _start(step, wanted, record):
     """The drop-in written, the kubelet started by it and proven, or all of it back."""
     words, found = wanted["expect"]["words"], kubelet_restart.look(record["host"])
     if _runs_so(found, wanted):
-        return _end(step, proof.PROVEN, "it runs so already", {"pid": found.pid, "ticks": found.ticks})
+        return proof.ended(step, proof.PROVEN, "it runs so already", {"pid": found.pid, "ticks": found.ticks})
     try:
         for one in wanted["change"]["files"]:
             kubelet_level.write(one, step.also(keep=LENT_KEPT))
@@ -133,7 +133,7 @@ def _start(step, wanted, record):
         found, reason = kubelet_restart.wait(
             lambda argv: None if all(word in argv for word in words) else "the process runs without %s" % " ".join(words), None)
         if found:
-            return _end(step, proof.PROVEN, None, {"pid": found.pid, "ticks": found.ticks})
+            return proof.ended(step, proof.PROVEN, None, {"pid": found.pid, "ticks": found.ticks})
     return _unstarted(step, record, "the kubelet of %s does not run under the policy of its state either: %s" % (record["host"], reason))
 
 
@@ -141,14 +141,14 @@ def _unstarted(step, record, reason):
     """The drop-in away again: the kubelet is left to its unit, as it was."""
     trouble = _unlent(step, record)
     if trouble:
-        return _end(step, proof.FAILED, "%s; and not taken back: %s" % (reason, trouble))
-    return _end(step, proof.ROLLED_BACK, reason + "; its drop-in is gone again")
+        return proof.ended(step, proof.FAILED, "%s; and not taken back: %s" % (reason, trouble))
+    return proof.ended(step, proof.ROLLED_BACK, reason + "; its drop-in is gone again")
 
 
 def _take_back(step, wanted, record):
     """What a reset lent, that nothing calls for any more: it goes, and the kubelet runs on as it is until its next start."""
     trouble = _unlent(step, record, restart=False)
-    return _end(step, proof.FAILED if trouble else proof.PROVEN, trouble or "the kubelet's next start is without %s" % " ".join(wanted["expect"]["words"]))
+    return proof.ended(step, proof.FAILED if trouble else proof.PROVEN, trouble or "the kubelet's next start is without %s" % " ".join(wanted["expect"]["words"]))
 
 
 def _unlent(step, record, restart=True):
@@ -182,7 +182,7 @@ def _reset(step, wanted, record):
         return _back(step, record, lent, edits, "the state of %s was not reset: %s" % (record["host"], files.one_line(error)))
     found, reason = _proved(record)
     if found:
-        return _end(step, proof.PROVEN, None, {"pid": found.pid, "ticks": found.ticks})
+        return proof.ended(step, proof.PROVEN, None, {"pid": found.pid, "ticks": found.ticks})
     return _back(step, record, lent, edits, "the kubelet of %s was not proven with a new state: %s" % (record["host"], reason))
 
 
@@ -254,15 +254,10 @@ def _back(step, record, lent, edits, reason):
     trouble = kubelet_level.ask_restart(record["reload"])
     found, why = (None, trouble) if trouble else kubelet_restart.wait(lambda argv: None, None)
     if found:
-        return _end(step, proof.FAILED if left else proof.ROLLED_BACK, "%s%s; it runs with its former configuration%s and a new state (pid %d)" % (
+        return proof.ended(step, proof.FAILED if left else proof.ROLLED_BACK, "%s%s; it runs with its former configuration%s and a new state (pid %d)" % (
             reason, left, " and what it was lent for the drain" if any(lent.values()) else "", found.pid))
-    return _end(step, proof.FAILED, "component down: %s%s; and it did not come up with a new state (%s): look at journalctl -u kubelet on %s; the former "
+    return proof.ended(step, proof.FAILED, "component down: %s%s; and it did not come up with a new state (%s): look at journalctl -u kubelet on %s; the former "
                 "state files are in the journal of this run" % (reason, left, why, record["host"]))
-
-
-def _end(step, state, reason, seen=None):
-    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
-    return state, reason, seen or {}
 
 
 def resumed(record, step):

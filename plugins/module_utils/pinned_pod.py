@@ -44,12 +44,12 @@ def do(step, wanted, host, dummy_params=None):
     try:
         change.create_file(told["path"], data, step.also(keep=KEPT), change.Attributes(0o600), make_folder=True)
     except (ChangeError, OSError) as error:
-        return _end(step, proof.NOT_DONE, "%s of %s was not written: %s" % (told["path"], host, files.one_line(error)))
+        return proof.ended(step, proof.NOT_DONE, "%s of %s was not written: %s" % (told["path"], host, files.one_line(error)))
     cpus, reason = _pinned(evidence, told["state"], count)
     left = _removed(record, step) or _gone(evidence)
     if reason or left:
-        return _end(step, proof.FAILED, "; ".join(part for part in (reason and "no CPU is given to a pod alone on %s: %s" % (host, reason), left) if part))
-    return _end(step, proof.PROVEN, "a pod of ours had CPUs %s alone" % cpus)
+        return proof.ended(step, proof.FAILED, "; ".join(part for part in (reason and "no CPU is given to a pod alone on %s: %s" % (host, reason), left) if part))
+    return proof.ended(step, proof.PROVEN, "a pod of ours had CPUs %s alone" % cpus)
 
 
 def _demand(told, host):
@@ -179,8 +179,3 @@ def resumed(record, step):
     except guard.Refused as error:
         trouble = "%s; %s is away, so that its pod goes once the kubelet runs" % (error, record["path"])
     return (proof.FAILED, trouble) if trouble else (proof.NOT_DONE, "its test pod is gone")
-
-
-def _end(step, state, reason):
-    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen={})
-    return state, reason, {}

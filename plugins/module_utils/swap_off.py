@@ -54,24 +54,24 @@ def _kept_off(step, asked, host):
             done = change.compare_and_swap(asked["path"], asked["sha256"], splices, step)
     except (ChangeError, OSError) as error:
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return _end(step, state, "%s of %s could not be written (%s): nothing was switched off" % (asked["path"], host, files.one_line(error)))
-    return _end(step, proof.PROVEN, None, {"path": asked["path"], "sha256": done["sha256_after"], "entry": done["entry"]})
+        return proof.ended(step, state, "%s of %s could not be written (%s): nothing was switched off" % (asked["path"], host, files.one_line(error)))
+    return proof.ended(step, proof.PROVEN, None, {"path": asked["path"], "sha256": done["sha256_after"], "entry": done["entry"]})
 
 
 def _switched_off(step, asked, host, proc):
     path = asked["path"]
     if used(path, proc, host) is None:
-        return _end(step, proof.PROVEN, None, {"off": path, "already": True})
+        return proof.ended(step, proof.PROVEN, None, {"off": path, "already": True})
     begin = time.monotonic()
     said = run(["swapoff", path], asked.get("seconds") or SECONDS)
     try:
         left = used(path, proc, host)
     except guard.Refused as error:
-        return _end(step, proof.FAILED, str(error))
+        return proof.ended(step, proof.FAILED, str(error))
     if left is not None:
-        return _end(step, proof.FAILED, "%s of %s is still on (%s); it is used as before, and what was written before so that no boot brings it back stays"
+        return proof.ended(step, proof.FAILED, "%s of %s is still on (%s); it is used as before, and what was written before so that no boot brings it back stays"
                     % (path, host, said or "swapoff ended well nevertheless"))
-    return _end(step, proof.PROVEN, None, {"off": path, "proof_seconds": round(time.monotonic() - begin, 2)})
+    return proof.ended(step, proof.PROVEN, None, {"off": path, "proof_seconds": round(time.monotonic() - begin, 2)})
 
 
 def run(argv, seconds):
@@ -125,11 +125,6 @@ def demand_same(asked, host):
         if files.record(one["path"])["sha256"] != one["sha256"]:
             raise guard.Refused("%s of %s was changed since evidence was collected: whether its kubelet refuses swap is not known any more; run again"
                                 % (one["path"], host))
-
-
-def _end(step, state, reason, seen=None):
-    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
-    return state, reason, seen or {}
 
 
 def resumed(record, dummy_step=None, proc=PROC):

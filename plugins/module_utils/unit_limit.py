@@ -13,13 +13,12 @@ __metaclass__ = type
 
 import re
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, file_limit, guard, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils import file_limit, guard, own_file, proof
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, limits, procfs, unit
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 REMEDY = "unit_limit"
 SECONDS = 30
-MAX_FILE = 65536
 PROC = "/proc"
 LINE = re.compile(r"([1-9][0-9]*)(:([1-9][0-9]*|infinity))?\Z")
 HEADER = b"# Made by kubemend: a process of this unit had as many files open as it may. It counts from its next start after a daemon-reload.\n"
@@ -45,15 +44,15 @@ def do(step, wanted, host, dummy_params=None, proc=PROC):
         return proof.NOT_DONE, str(error), {}
     try:
         if line is not None:
-            persist(asked["path"], line, step)
+            own_file.write(asked["path"], lambda present: merged(present, line), step)
     except (ChangeError, OSError) as error:
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return _end(step, state, "%s of %s could not be written (%s): no limit was changed; see what lies there" % (
+        return proof.ended(step, state, "%s of %s could not be written (%s): no limit was changed; see what lies there" % (
             asked["path"], host, files.one_line(error)))
     seen, refused = run(those, proc)
     if line is None and not seen:
-        return _end(step, proof.NOT_DONE, "; ".join(refused) or "there was nothing to do")
-    return _end(step, proof.PROVEN, "; ".join(refused) or None, {"running": seen, "line": line})
+        return proof.ended(step, proof.NOT_DONE, "; ".join(refused) or "there was nothing to do")
+    return proof.ended(step, proof.PROVEN, "; ".join(refused) or None, {"running": seen, "line": line})
 
 
 def _demand(name, line, path, host):
@@ -71,7 +70,7 @@ def _demand(name, line, path, host):
             (line,) + most + (host, name)))
     block = _show(name, host)
     for place in unit.unit(block)["drop_in_paths"]:
-        told = [one for one in limits.settings(place, files.text(place, MAX_FILE, "")) if one["text"].startswith("LimitNOFILE=")]
+        told = [one for one in limits.settings(place, files.text(place, own_file.MAX_FILE, "")) if one["text"].startswith("LimitNOFILE=")]
         if told and place.rpartition("/")[2] > limits.OURS:
             raise guard.Refused("%s:%d is read after our file and says %s: raise it there, or take the line away; nothing was changed" % (
                 place, told[-1]["line"], told[-1]["text"]))
@@ -115,21 +114,6 @@ def _group(text):
     rows = [line.split(":", 2) for line in text.splitlines() if line.count(":") > 1]
     paths = [row[2] for row in rows if row[1] == "name=systemd"] or [row[2] for row in rows if row[0] == "0"]
     return paths[0] if paths else None
-
-
-def persist(path, line, step):
-    """Write our file so that it says this."""
-    try:
-        present = files.read(path, MAX_FILE)
-    except OSError as error:
-        if files.reason(error) != "missing":
-            raise
-        present = None
-    data = merged(present, line)
-    if present is None:
-        change.create_file(path, data, step, change.Attributes(0o644), make_folder=True)
-    elif data != present:
-        change.replace(path, durable.digest(present), data, step)
 
 
 def merged(present, line):
@@ -193,18 +177,9 @@ def told(pid, pair):
     return None
 
 
-def _end(step, state, reason, seen=None):
-    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
-    return state, reason, seen or {}
-
-
 def resumed(record, dummy_step=None, proc=PROC):
     """What was interrupted, ended: (how its proof ends, why). Where our file says it, the processes are told too."""
-    try:
-        present = files.read(record["path"], MAX_FILE)
-    except OSError:
-        present = None
-    if record["line"] is not None and (present is None or merged(present, record["line"]) != present):
+    if record["line"] is not None and not own_file.says(record["path"], lambda present: merged(present, record["line"])):
         return proof.NOT_DONE, "nothing of it was written"
     refused = run(record["processes"], proc)[1]
     return proof.PROVEN, "; ".join(refused) or "the unit and its processes have it"
