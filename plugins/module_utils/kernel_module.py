@@ -10,8 +10,8 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import durable, guard, own_file, proof, swap_off
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import boot, files
+from ansible_collections.kubemend.remediation.plugins.module_utils import durable, guard, own_file, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import boot, command, files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 REMEDY = "kernel_module"
@@ -75,7 +75,7 @@ def load(name, host, look):
     """Load it where it is not: why it is not there then, or None."""
     if look()[name] in (boot.LOADED, boot.BUILTIN):
         return None
-    said = swap_off.run(["modprobe", name], SECONDS)
+    said = files.one_line(command.complaint(["modprobe", name], SECONDS))
     if look()[name] in (boot.LOADED, boot.BUILTIN):
         return None
     return "%s was not loaded on %s (%s)" % (name, host, said or "modprobe ended well, and the kernel does not show it")

@@ -148,7 +148,8 @@ def _unstarted(step, record, reason):
 def _take_back(step, wanted, record):
     """What a reset lent, that nothing calls for any more: it goes, and the kubelet runs on as it is until its next start."""
     trouble = _unlent(step, record, restart=False)
-    return proof.ended(step, proof.FAILED if trouble else proof.PROVEN, trouble or "the kubelet's next start is without %s" % " ".join(wanted["expect"]["words"]))
+    return proof.ended(step, proof.FAILED if trouble else proof.PROVEN,
+                       trouble or "the kubelet's next start is without %s" % " ".join(wanted["expect"]["words"]))
 
 
 def _unlent(step, record, restart=True):
@@ -256,8 +257,8 @@ def _back(step, record, lent, edits, reason):
     if found:
         return proof.ended(step, proof.FAILED if left else proof.ROLLED_BACK, "%s%s; it runs with its former configuration%s and a new state (pid %d)" % (
             reason, left, " and what it was lent for the drain" if any(lent.values()) else "", found.pid))
-    return proof.ended(step, proof.FAILED, "component down: %s%s; and it did not come up with a new state (%s): look at journalctl -u kubelet on %s; the former "
-                "state files are in the journal of this run" % (reason, left, why, record["host"]))
+    return proof.ended(step, proof.FAILED, "component down: %s%s; and it did not come up with a new state (%s): look at journalctl -u kubelet on %s; "
+                       "the former state files are in the journal of this run" % (reason, left, why, record["host"]))
 
 
 def resumed(record, step):

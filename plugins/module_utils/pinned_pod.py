@@ -48,7 +48,8 @@ def do(step, wanted, host, dummy_params=None):
     cpus, reason = _pinned(evidence, told["state"], count)
     left = _removed(record, step) or _gone(evidence)
     if reason or left:
-        return proof.ended(step, proof.FAILED, "; ".join(part for part in (reason and "no CPU is given to a pod alone on %s: %s" % (host, reason), left) if part))
+        told = (reason and "no CPU is given to a pod alone on %s: %s" % (host, reason), left)
+        return proof.ended(step, proof.FAILED, "; ".join(part for part in told if part))
     return proof.ended(step, proof.PROVEN, "a pod of ours had CPUs %s alone" % cpus)
 
 

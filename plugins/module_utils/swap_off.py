@@ -13,7 +13,6 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 import base64
-import os
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, guard, journal, proof
@@ -63,36 +62,15 @@ def _switched_off(step, asked, host, proc):
     if used(path, proc, host) is None:
         return proof.ended(step, proof.PROVEN, None, {"off": path, "already": True})
     begin = time.monotonic()
-    said = run(["swapoff", path], asked.get("seconds") or SECONDS)
+    said = files.one_line(command.complaint(["swapoff", path], asked.get("seconds") or SECONDS))
     try:
         left = used(path, proc, host)
     except guard.Refused as error:
         return proof.ended(step, proof.FAILED, str(error))
     if left is not None:
-        return proof.ended(step, proof.FAILED, "%s of %s is still on (%s); it is used as before, and what was written before so that no boot brings it back stays"
-                    % (path, host, said or "swapoff ended well nevertheless"))
+        return proof.ended(step, proof.FAILED, "%s of %s is still on (%s); it is used as before, and what was written before so that no boot brings it "
+                           "back stays" % (path, host, said or "swapoff ended well nevertheless"))
     return proof.ended(step, proof.PROVEN, None, {"off": path, "proof_seconds": round(time.monotonic() - begin, 2)})
-
-
-def run(argv, seconds):
-    """Why a command did not end well, or an empty text. Killed at its limit: the kernel then leaves the swap on, whole."""
-    try:
-        pid, out, complaint = command.start(argv)
-    except OSError as error:
-        return "%s could not be started: %s" % (argv[0], files.one_line(error))
-    os.close(out)
-    end, ended = time.monotonic() + seconds, (0, 0)
-    try:
-        while ended[0] == 0 and time.monotonic() < end:
-            ended = os.waitpid(pid, os.WNOHANG)
-            time.sleep(0.05 if ended[0] == 0 else 0)
-        if ended[0] == 0:
-            os.kill(pid, 9)
-            os.waitpid(pid, 0)
-            return "%s did not end within %d s and was stopped" % (argv[0], seconds)
-        return "" if ended[1] == 0 else files.one_line(command.first_line(complaint) or "%s ended with %d" % (argv[0], ended[1] >> 8))
-    finally:
-        os.close(complaint)
 
 
 def used(path, proc, host):

@@ -88,6 +88,10 @@ class Cluster:
         found = data.get(name) if isinstance(data, Mapping) else None
         return [one for one in found if isinstance(one, Mapping)] if isinstance(found, (list, tuple)) else []
 
+    def cut(self, collector: str) -> tuple[Missing, ...]:
+        """What is missing where the API's list was too long, or took too long: the rest of it."""
+        return (Missing(self.api_host or "cluster API", collector, "timeout"),) if (self.api.get(collector) or {}).get("truncated") else ()
+
     def missing(self, collector: str, *, absent_is_answer: bool = False) -> tuple[Missing, ...]:
         """Empty when the API answered this collector, else the one thing that is missing."""
         nobody = "not_asked" if self.api_status == "ok" else self.api_status

@@ -14,9 +14,9 @@ import os
 import pytest
 
 from tests.gate import machine
-from tests.lab import drawn, host, playbook, results
+from tests.lab import drawn, playbook, results
 from tests.lab.cluster import Cluster
-from tests.lab.repairing import NEW, OLD
+from tests.lab.repairing import NEW, OLD, possible
 
 
 def pytest_collection_modifyitems(config, items):
@@ -38,11 +38,7 @@ def pytest_sessionfinish():
 
 @pytest.fixture(scope="module", params=[OLD, NEW] if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [OLD])
 def cluster(request):
-    reason = host.unavailable_reason() or host.version_unavailable_reason(request.param)
-    if reason:
-        if machine.in_ci() and host.unavailable_reason():
-            pytest.fail(reason)
-        pytest.skip(reason)
+    possible(request.param)
     found = Cluster(request.param, 3, 1, "short").up()
     with found.locked():
         yield found

@@ -7,11 +7,33 @@ from __future__ import annotations
 
 import contextlib
 
-from tests.lab import incident
+import pytest
+
+from tests.gate import machine
+from tests.lab import host, incident
 from tests.lab.staticpod import MANAGER, SCHEDULER, processes
 
 OLD, NEW = "v1.18.4", "v1.36.3"
 CONSENT = ("-e", "kubemend_max_risk=2")
+
+
+def possible(version):
+    """Skips the test where this machine can have no lab, or not this version; in a continuous integration the first is a failure."""
+    reason = host.unavailable_reason() or host.version_unavailable_reason(version)
+    if reason:
+        if machine.in_ci() and host.unavailable_reason():
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@contextlib.contextmanager
+def own(found):
+    """A cluster of a test's own, up and taken away at the end: it is one more beside those that the others share."""
+    try:
+        with found.up().locked():
+            yield found
+    finally:
+        found.down()
 
 
 @contextlib.contextmanager

@@ -13,10 +13,9 @@ import os
 
 import pytest
 
-from tests.gate import machine
-from tests.lab import bringup, host, interrupt, kubeletlevel, kubespray
+from tests.lab import bringup, interrupt, kubeletlevel, kubespray
 from tests.lab.cluster import Cluster
-from tests.lab.repairing import CONSENT, broken, codes, state, untouched
+from tests.lab.repairing import CONSENT, broken, codes, own, possible, state, untouched
 from tests.lab.staticpod import MANAGER, SCHEDULER, election_off, manifest, processes
 from tests.lab.test_capture import WAITING, levels, raised
 
@@ -25,17 +24,9 @@ OLD, NEW = "v1.18.4", "v1.36.3"
 
 @pytest.fixture(scope="module", params=[OLD, NEW] if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [OLD])
 def cluster(request):
-    reason = host.unavailable_reason() or host.version_unavailable_reason(request.param)
-    if reason:
-        if machine.in_ci() and host.unavailable_reason():
-            pytest.fail(reason)
-        pytest.skip(reason)
-    found = Cluster(request.param, 3, 0, "short", layout="kubespray")
-    try:
-        with found.up().locked():
-            yield found
-    finally:
-        found.down()
+    possible(request.param)
+    with own(Cluster(request.param, 3, 0, "short", layout="kubespray")) as found:
+        yield found
 
 
 def doubts(report):

@@ -12,10 +12,9 @@ import os
 
 import pytest
 
-from tests.gate import machine
-from tests.lab import bringup, host
+from tests.lab import bringup
 from tests.lab.cluster import Cluster
-from tests.lab.repairing import CONSENT, NEW, OLD, codes, ended
+from tests.lab.repairing import CONSENT, NEW, OLD, codes, ended, own, possible
 from tests.lab.test_node_back import ENABLE, START
 
 ALLOW = ("-e", "kubemend_allow=api_down")
@@ -24,17 +23,9 @@ NODES = ("m1", "w1")
 
 @pytest.fixture(scope="module", params=[OLD, NEW] if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [NEW])
 def cluster(request):
-    reason = host.unavailable_reason() or host.version_unavailable_reason(request.param)
-    if reason:
-        if machine.in_ci() and host.unavailable_reason():
-            pytest.fail(reason)
-        pytest.skip(reason)
-    found = Cluster(request.param, 1, 1, "short", name=f"{request.param}-power")
-    try:
-        with found.up().locked():
-            yield found
-    finally:
-        found.down()
+    possible(request.param)
+    with own(Cluster(request.param, 1, 1, "short", name=f"{request.param}-power")) as found:
+        yield found
 
 
 def units(cluster):

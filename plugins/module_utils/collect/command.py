@@ -34,6 +34,27 @@ def run(argv, seconds=5, limit=1048576):
     return text
 
 
+def complaint(argv, seconds):
+    """Why a command did not end well, or an empty text. It is killed at its limit."""
+    try:
+        pid, out, said = start(argv)
+    except OSError as error:
+        return "%s could not be started: %s" % (argv[0], error)
+    os.close(out)
+    end, ended = time.monotonic() + seconds, (0, 0)
+    try:
+        while ended[0] == 0 and time.monotonic() < end:
+            ended = os.waitpid(pid, os.WNOHANG)
+            time.sleep(0.05 if ended[0] == 0 else 0)
+        if ended[0] == 0:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+            return "%s did not end within %d s and was stopped" % (argv[0], seconds)
+        return "" if ended[1] == 0 else first_line(said) or "%s ended with %d" % (argv[0], ended[1] >> 8)
+    finally:
+        os.close(said)
+
+
 def start(argv):
     """(pid, its standard output, its standard error) of a command that runs from now on; the caller closes both and waits for it."""
     read, write = os.pipe()

@@ -28,8 +28,8 @@ def per_node(look: PerNode, *needs: str, own: Callable[[Node], bool] | None = No
     """
     def judge(cluster: Cluster) -> Iterator[Outcome]:
         missing = [lack for name in needs for lack in cluster.missing(name)]
-        if not missing and "rejected" in needs and (cluster.api.get("rejected") or {}).get("truncated"):
-            missing.append(Missing(cluster.api_host or "cluster API", "rejected", "timeout"))
+        if not missing and "rejected" in needs:
+            missing += cluster.cut("rejected")
         if not missing and not all("devices" in item for item in (cluster.answer("nodes") or {}).get("items") or ()):
             missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))  # an older release collected it
         hits: list[Hit] = []

@@ -157,8 +157,7 @@ def surplus_pods(cluster: Cluster) -> Iterator[Outcome]:
         found = (Hit(f"{jobs} got more pods at one time than asked for", shown,
                      "repair what creates them twice; the surplus pods are deleted by the Job controller itself"),)
     missing = cluster.missing("jobs")
-    if not missing and (cluster.api.get("jobs") or {}).get("truncated"):
-        missing = (Missing(cluster.api_host or "cluster API", "jobs", "timeout"),)
+    missing = missing or cluster.cut("jobs")
     yield Outcome(found, missing, cluster.key is not None, note=_silence(cluster))
 
 

@@ -5,21 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, node_taints
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import leading, node_taints
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, NodeView, and_others, views
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.taints import NO_EXECUTE, NO_SCHEDULE
 
 MANAGER = "kube-controller-manager"
-# Whoever is next takes the lock within its lease's duration (15 s) and a retry; a busy machine needs longer.
-LED_SECONDS, LEASES = 60, 3
+ROLE = leading.Role(MANAGER, "controller manager", "no taint of a node is set or taken away, and a node that died meanwhile still reads Ready")
 LIFECYCLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -28,73 +27,12 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
     if cluster.key is None:
         yield Outcome(applies=False, component=MANAGER, note="no Kubernetes found on these hosts")
         return
-    missing, hits = list(cluster.missing("locks")), []
     running = [(host, item) for host in cluster.hosts if host.control_plane for item in host.control_plane.of(MANAGER) if item.ours is not False]
-    unlocked = any(item.elect is False for _host, item in running)
-    lock = lock_of(cluster, {name for _host, item in running for name in election.lock_names(item)} or {MANAGER})
-    if lock is not None:
-        still, doubt = stands_still(cluster, lock)
-        if still and not unlocked and not cluster.members:  # hosted elsewhere, or of another time
-            missing.append(Missing(cluster.api_host or "cluster API", "instances", "absent"))
-        elif still and not unlocked:
-            hits.append(_stale(cluster, lock, [host for host, _item in running]))
-        elif doubt:
-            missing.append(Missing(cluster.api_host or "cluster API", "locks", "error"))
-    elif not missing and not unlocked:  # k3s and others keep no such lock that we know of, or it has never been taken
-        missing.append(Missing(cluster.api_host or "cluster API", "locks", "absent"))
+    lock, hits, missing = leading.judged(cluster, ROLE, running)
     left = [(view, taint) for view in views(cluster) for taint in _left(cluster, view)]
     if left and not hits:
         hits.append(_undone(cluster, left, lock))
     yield Outcome(tuple(hits), () if hits else tuple(missing), component=MANAGER)
-
-
-def lock_of(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
-    """Of the lock objects with these names the one that was renewed last, whichever API server shows it."""
-    names, found = set(names), None
-    for server in (cluster.answer("locks") or {}).get("servers") or ():
-        for one in server.get("objects") or ():
-            if one.get("name") in names and (found is None or _moment(one) > _moment(found)):
-                found = one
-    return found
-
-
-def _moment(lock: Mapping[str, Any]) -> float:
-    at = timestamp(lock.get("renew_time"))
-    return at.timestamp() if at else 0.0
-
-
-def stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool]:
-    """(whether nobody renews it, whether that cannot be told). By the clock that wrote it, where the holder's kubelet renews its node's lease."""
-    renewed = timestamp(lock.get("renew_time"))
-    if renewed is None:
-        return False, True
-    seconds, name = lock.get("lease_duration_s"), str(lock.get("holder") or "").rsplit("_", 1)[0]
-    lasts = seconds if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) else 0
-    holder = next((view for view in views(cluster) if view.name == name), None)
-    if holder is not None and holder.leased is not None and (holder.leased - renewed).total_seconds() > max(LED_SECONDS, LEASES * lasts):
-        return True, False
-    if holder is not None and holder.leased is not None and holder.ready == "True":
-        return False, False
-    now = timestamp(cluster.collected_at)
-    return (False, True) if now is None else ((now - renewed).total_seconds() > max(STALE_LOCK_SECONDS, LEASES * lasts), False)
-
-
-def _stale(cluster: Cluster, lock: Mapping[str, Any], running: list[Host]) -> Hit:
-    at, holder = one_line(lock.get("renew_time"), 40), one_line(lock.get("holder") or "nobody", 120)
-    proof = Proof("api", cluster.api_host, object=f"{one_line(lock.get('kind'), 40)} kube-system/{one_line(lock.get('name'), 80)}",
-                  text=f"held by {holder}, renewed at {at}, read at {cluster.collected_at}")
-    places = and_others(sorted({host.host for host in running}))
-    silent = and_others([host.host for host in cluster.members if host.status != "ok" or host.statuses.get("instances") not in ("ok", "absent")])
-    if running:
-        where = f"it runs on {places} and does not renew its lock"
-        remedy = f"read its log there (crictl logs of {MANAGER}): an API server that it cannot reach, an expired certificate or a slow etcd " \
-            "keeps it from leading"
-    else:
-        where = "it runs on no host that answered" + (f"; {silent} did not" if silent else "")
-        remedy = f"see on the control-plane nodes why the kubelet runs none: the manifest {MANAGER}.yaml in its folder of static pods " \
-            f"(gone, or not to be parsed), then the container's log (crictl ps -a --name {MANAGER})"
-    return Hit(f"no controller manager leads since {at}: {where}", (proof,), f"{remedy}; until one leads, no taint of a node is set or taken away, "
-               "and a node that died meanwhile still reads Ready", component=MANAGER)
 
 
 def _left(cluster: Cluster, view: NodeView) -> Iterator[Mapping[str, Any]]:
@@ -112,7 +50,7 @@ def _left(cluster: Cluster, view: NodeView) -> Iterator[Mapping[str, Any]]:
 
 def _old(cluster: Cluster, view: NodeView, since: datetime) -> bool:
     if view.leased is not None:
-        return (view.leased - since).total_seconds() > LED_SECONDS
+        return (view.leased - since).total_seconds() > leading.LED_SECONDS
     now = timestamp(cluster.collected_at)
     return now is not None and (now - since).total_seconds() > STALE_LOCK_SECONDS
 

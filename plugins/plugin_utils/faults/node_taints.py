@@ -51,8 +51,8 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
     nodes = list(views(cluster))
     if not missing and not all(view.told for view in nodes):
         missing.append(_older(cluster))
-    if not missing and (cluster.api.get("pending") or {}).get("truncated"):
-        missing.append(Missing(cluster.api_host or "cluster API", "pending", "timeout"))
+    if not missing:
+        missing += cluster.cut("pending")
     found: dict[Taint, _Kept] = {}
     for entry in cluster.rows("pending", "items"):
         message = str(entry.get("message") or "")

@@ -25,8 +25,7 @@ def not_guaranteed(cluster: Cluster) -> Iterator[Outcome]:
     if missing or cluster.key is None:
         yield Outcome((), tuple(missing), cluster.key is not None)
         return
-    if (cluster.api.get("pinnable") or {}).get("truncated"):
-        missing.append(Missing(cluster.api_host or "cluster API", "pinnable", "timeout"))
+    missing += cluster.cut("pinnable")
     missing += [lack for host in cluster.hosts for lack in _without_policy(host)]
     hosts = _by_node(cluster)
     missing += [Missing(str(pod.get("node")), "host", "not_asked") for subject in guaranteed.subjects(cluster.answer("pinnable"))

@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import scheduling_reasons
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, node_api
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, leading
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, and_others
@@ -19,6 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view imp
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
 # A scheduler says something of a pod within seconds, but for thousands in its queue; and whoever adds nodes for pods that wait needs minutes.
 WAITED_SECONDS = 300
+ROLE = leading.Role(SCHEDULER, "scheduler", "every new pod stays Pending without a word")
 # Nodes of the control plane are left out on purpose, and are no reason why the others do not fit.
 OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd")
 CHOSEN = frozenset({"affinity", "node_name", "pod_affinity"})
@@ -29,39 +30,10 @@ def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
     if cluster.key is None:
         yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
         return
-    missing, hits = list(cluster.missing("locks")), []
     running = [(host, item) for host in cluster.hosts if host.control_plane for item in host.control_plane.of(SCHEDULER)
                if USUAL in election.scheduler_names(item)]
-    unlocked = any(item.elect is False for _host, item in running)
-    lock = node_api.lock_of(cluster, {name for _host, item in running for name in election.lock_names(item)} or {SCHEDULER})
-    if lock is not None:
-        still, doubt = node_api.stands_still(cluster, lock)
-        if still and not unlocked and not cluster.members:  # hosted elsewhere, or of another time
-            missing.append(Missing(cluster.api_host or "cluster API", "instances", "absent"))
-        elif still and not unlocked:
-            hits.append(_stale(cluster, lock, sorted({host.host for host, _item in running})))
-        elif doubt:
-            missing.append(Missing(cluster.api_host or "cluster API", "locks", "error"))
-    elif not missing and not unlocked:  # others keep no such lock that we know of, or it has never been taken
-        missing.append(Missing(cluster.api_host or "cluster API", "locks", "absent"))
+    _lock, hits, missing = leading.judged(cluster, ROLE, running)
     yield Outcome(tuple(hits), () if hits else tuple(missing), component=SCHEDULER)
-
-
-def _stale(cluster: Cluster, lock: Mapping[str, Any], places: list[str]) -> Hit:
-    at, holder = one_line(lock.get("renew_time"), 40), one_line(lock.get("holder") or "nobody", 120)
-    proof = Proof("api", cluster.api_host, object=f"{one_line(lock.get('kind'), 40)} kube-system/{one_line(lock.get('name'), 80)}",
-                  text=f"held by {holder}, renewed at {at}, read at {cluster.collected_at}")
-    silent = and_others([host.host for host in cluster.members if host.status != "ok" or host.statuses.get("instances") not in ("ok", "absent")])
-    if places:
-        where = f"it runs on {and_others(places)} and does not renew its lock"
-        remedy = f"read its log there (crictl logs of {SCHEDULER}): an API server that it cannot reach, an expired certificate or a slow etcd keeps it " \
-            "from leading"
-    else:
-        where = "it runs on no host that answered" + (f"; {silent} did not" if silent else "")
-        remedy = f"see on the control-plane nodes why the kubelet runs none: the manifest {SCHEDULER}.yaml in its folder of static pods (gone, or not to be " \
-            f"parsed), then the container's log (crictl ps -a --name {SCHEDULER})"
-    return Hit(f"no scheduler leads since {at}: {where}", (proof,), f"{remedy}; until one leads, every new pod stays Pending without a word",
-               component=SCHEDULER)
 
 
 def unserved(cluster: Cluster) -> Iterator[Outcome]:
@@ -104,8 +76,8 @@ def _unserved(cluster: Cluster, one: Mapping[str, Any], served: list[str]) -> Hi
 
 def _pending(cluster: Cluster) -> list[Missing]:
     missing = list(cluster.missing("pending"))
-    if not missing and (cluster.api.get("pending") or {}).get("truncated"):
-        missing.append(Missing(cluster.api_host or "cluster API", "pending", "timeout"))
+    if not missing:
+        missing += cluster.cut("pending")
     return missing
 
 

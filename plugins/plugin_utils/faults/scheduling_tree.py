@@ -126,8 +126,8 @@ def lost(cluster: Cluster) -> Iterator[Outcome]:
         yield Outcome(component=SCHEDULER)  # whatever waits, waits for something else
         return
     missing = [*cluster.missing("pending"), *(_no_zones(cluster) if zones is None else [])]
-    if not missing and (cluster.api.get("pending") or {}).get("truncated"):
-        missing.append(Missing(cluster.api_host or "cluster API", "pending", "timeout"))
+    if not missing:
+        missing += cluster.cut("pending")
     all_faulty = len(found.faulty) == len(found.running)  # else the one that leads may be another
     by_name, gone, doubt = {view.name: view for view in views(cluster)}, {}, False
     for entry in cluster.rows("pending", "items"):

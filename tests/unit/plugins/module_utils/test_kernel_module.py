@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, journal, kernel_module, lock, proof, revert_run, swap_off
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import boot
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, journal, kernel_module, lock, proof, revert_run
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import boot, command
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 NAME = "br_netfilter"
@@ -26,7 +26,7 @@ class Node:
         self.loaded, self.asked, self.said = {NAME: boot.ABSENT, "overlay": boot.BUILTIN}, [], ""
         for one in (kernel_module.do, kernel_module.resumed):
             monkeypatch.setattr(one, "__defaults__", (None, lambda: dict(self.loaded)))
-        monkeypatch.setattr(swap_off, "run", self.modprobe)
+        monkeypatch.setattr(command, "complaint", self.modprobe)
 
     def modprobe(self, argv, seconds):
         assert argv[0] == "modprobe" and seconds == 30

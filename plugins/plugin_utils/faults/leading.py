@@ -1,0 +1,94 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: whether anybody leads of the components of which one does, for KM203 and KM511: by who renews their lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import Process
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import and_others, views
+
+# Whoever is next takes the lock within its lease's duration (15 s) and a retry; a busy machine needs longer.
+LED_SECONDS, LEASES = 60, 3
+
+
+@dataclass(frozen=True)
+class Role:
+    """component: as it is called; title: in a sentence; means: what it is that nobody leads."""
+
+    component: str
+    title: str
+    means: str
+
+
+def judged(cluster: Cluster, role: Role, running: list[tuple[Host, Process]]) -> tuple[Mapping[str, Any] | None, list[Hit], list[Missing]]:
+    """(the lock that counts, nobody leads, what is missing to tell). running: its instances, as the hosts know them."""
+    missing, hits = list(cluster.missing("locks")), []
+    unlocked = any(item.elect is False for _host, item in running)
+    lock = _lock(cluster, {name for _host, item in running for name in election.lock_names(item)} or {role.component})
+    if lock is not None:
+        still, doubt = _stands_still(cluster, lock)
+        if still and not unlocked and not cluster.members:  # hosted elsewhere, or of another time
+            missing.append(Missing(cluster.api_host or "cluster API", "instances", "absent"))
+        elif still and not unlocked:
+            hits.append(_stale(cluster, role, lock, sorted({host.host for host, _item in running})))
+        elif doubt:
+            missing.append(Missing(cluster.api_host or "cluster API", "locks", "error"))
+    elif not missing and not unlocked:  # k3s and others keep no such lock that we know of, or it has never been taken
+        missing.append(Missing(cluster.api_host or "cluster API", "locks", "absent"))
+    return lock, hits, missing
+
+
+def _lock(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
+    """Of the lock objects with these names the one that was renewed last, whichever API server shows it."""
+    names, found = set(names), None
+    for server in (cluster.answer("locks") or {}).get("servers") or ():
+        for one in server.get("objects") or ():
+            if one.get("name") in names and (found is None or _moment(one) > _moment(found)):
+                found = one
+    return found
+
+
+def _moment(lock: Mapping[str, Any]) -> float:
+    at = timestamp(lock.get("renew_time"))
+    return at.timestamp() if at else 0.0
+
+
+def _stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool]:
+    """(whether nobody renews it, whether that cannot be told). By the clock that wrote it, where the holder's kubelet renews its node's lease."""
+    renewed = timestamp(lock.get("renew_time"))
+    if renewed is None:
+        return False, True
+    seconds, name = lock.get("lease_duration_s"), str(lock.get("holder") or "").rsplit("_", 1)[0]
+    lasts = seconds if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) else 0
+    holder = next((view for view in views(cluster) if view.name == name), None)
+    if holder is not None and holder.leased is not None and (holder.leased - renewed).total_seconds() > max(LED_SECONDS, LEASES * lasts):
+        return True, False
+    if holder is not None and holder.leased is not None and holder.ready == "True":
+        return False, False
+    now = timestamp(cluster.collected_at)
+    return (False, True) if now is None else ((now - renewed).total_seconds() > max(STALE_LOCK_SECONDS, LEASES * lasts), False)
+
+
+def _stale(cluster: Cluster, role: Role, lock: Mapping[str, Any], places: list[str]) -> Hit:
+    name, at, holder = role.component, one_line(lock.get("renew_time"), 40), one_line(lock.get("holder") or "nobody", 120)
+    proof = Proof("api", cluster.api_host, object=f"{one_line(lock.get('kind'), 40)} kube-system/{one_line(lock.get('name'), 80)}",
+                  text=f"held by {holder}, renewed at {at}, read at {cluster.collected_at}")
+    silent = and_others([host.host for host in cluster.members if host.status != "ok" or host.statuses.get("instances") not in ("ok", "absent")])
+    if places:
+        where = f"it runs on {and_others(places)} and does not renew its lock"
+        remedy = f"read its log there (crictl logs of {name}): an API server that it cannot reach, an expired certificate or a slow etcd keeps it from leading"
+    else:
+        where = "it runs on no host that answered" + (f"; {silent} did not" if silent else "")
+        remedy = f"see on the control-plane nodes why the kubelet runs none: the manifest {name}.yaml in its folder of static pods (gone, or not to be " \
+            f"parsed), then the container's log (crictl ps -a --name {name})"
+    return Hit(f"no {role.title} leads since {at}: {where}", (proof,), f"{remedy}; until one leads, {role.means}", component=name)
