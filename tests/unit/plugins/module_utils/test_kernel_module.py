@@ -54,6 +54,17 @@ def node(tmp_path, monkeypatch):
     return Node(tmp_path, monkeypatch)
 
 
+@pytest.mark.parametrize(("held", "state", "words"), [("overlay\n", "failed", "somebody took it away"), (None, "rolled_back", "is as it was")])
+def test_a_file_that_somebody_takes_away_meanwhile(node, monkeypatch, held, state, words):
+    """It is as it was only where there was none."""
+    if held:
+        node.path.parent.mkdir()
+        node.path.write_text(held)
+    monkeypatch.setattr(command, "complaint", lambda argv, seconds: node.path.unlink() or "FATAL: no such module")
+    answer = node.do()
+    assert answer["state"] == state and words in answer["reason"] and str(node.path) in answer["reason"] and not node.path.exists()
+
+
 def test_named_in_the_file_and_loaded(node):
     answer = node.do()
     assert (answer["state"], answer["reason"], answer["changed"]) == ("done", "", True) and node.asked == [NAME]

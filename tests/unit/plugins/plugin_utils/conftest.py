@@ -149,6 +149,13 @@ class World:
         self.documents[host] = {**old, "node": None, "cluster_key": None, "status": status, "reason": "timed out",
                                 "collectors": {}}
 
+    def leave_kubernetes(self) -> None:
+        """Machines that belong to no cluster."""
+        for document in self.documents.values():
+            document["cluster_key"] = None
+            document["collectors"] = {name: {"status": "absent", "data": None} for name in document["collectors"]}
+        self.api = {}
+
     def judge(self, **options: Any):
         from ansible_collections.kubemend.remediation.plugins.plugin_utils.judge import judge
 

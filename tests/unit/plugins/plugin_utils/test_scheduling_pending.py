@@ -49,10 +49,7 @@ def test_no_api(world):
 
 
 def test_no_cluster(world):
-    for document in world.documents.values():
-        document["cluster_key"] = None
-        document["collectors"] = {name: {"status": "absent", "data": None} for name in document["collectors"]}
-    world.api = {}
+    world.leave_kubernetes()
     assert judged(world)[0] == dict.fromkeys(CODES, "not_applicable")
 
 
