@@ -99,8 +99,8 @@ def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> Non
         page.gap()
     told = run.symptom.causes if run.symptom else ()
     _unknown(page, [item for item in verdicts if item.code not in told], hosts)
-    _not_judged(page, not_judged)
-    _clear(page, verdicts)
+    _not_judged(page, [item for item in not_judged if item.code not in told])
+    _clear(page, [item for item in verdicts if item.code not in told])
     _hosts(page, hosts, findings, verdicts)
     for note in dict.fromkeys(item.note for item in verdicts if item.note):
         codes = _codes(item.code for item in verdicts if item.note == note)
