@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import tarfile
 
 from tests.gate import counts, machine, tree, venvs
@@ -58,6 +59,7 @@ def package(context: Context) -> counts.Counts:
         contents(context, artefacts[0], found)
         installed(context, artefacts[0], base, env, found)
         imported(context, artefacts[0], base, env, found)
+        automation(context, where / "examples" / "automation", base, env, found)
     return found
 
 
@@ -102,3 +104,19 @@ def imported(context: Context, artefact: pathlib.Path, base: pathlib.Path, env: 
     found.check("galaxy-importer", returncode == 0)
     complaints = [line for line in text.splitlines() if line.startswith(("ERROR", "WARNING"))]
     found.check("galaxy-importer has nothing to say: " + "; ".join(complaints[:3]), not complaints)
+
+
+def automation(context: Context, examples: pathlib.Path, base: pathlib.Path, env: dict[str, str], found: counts.Counts) -> None:
+    """The examples that other programs read, read by these."""
+    home = venvs.ensure("test")
+    returncode, _text = context.run([home / "bin" / "ansible-builder", "create", "-f", examples / "execution-environment.yml", "-c", base / "image"],
+                                    cwd=base, env=env)
+    found.check("ansible-builder create", returncode == 0 and (base / "image" / "Containerfile").is_file())
+    units = sorted(examples.glob("*.service")) + sorted(examples.glob("*.timer"))
+    if shutil.which("systemd-analyze"):
+        # It ends with 0 for a setting that it does not know, and says so.
+        returncode, text = context.run(["systemd-analyze", "verify", *units], cwd=base, env=env)
+        about_ours = [line for line in text.splitlines() if "kubemend-audit" in line]
+        found.check("systemd-analyze verify: " + "; ".join(about_ours[:3]), returncode == 0 and not about_ours)
+    else:
+        found.skipped.append("the systemd units of examples/automation: this machine has no systemd-analyze")
