@@ -64,6 +64,7 @@ SPEC = {
     "symptom": {"type": "str"},
     "faults": {"type": "list", "elements": "str"},
     "deep": {"type": "bool", "default": False},
+    "part": {"type": "bool", "default": False},
     "take": {"type": "str"},
     "fail_on": {"type": "str", "choices": list(FAIL_ON), "default": "never"},
     "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": list(FORMATS)},
@@ -104,7 +105,7 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     if args["mode"] != "replay":  # which asks about another day, and often another controller
         me = locking.controller(os.getppid())
         documents = (locking.without_gone(document, me, args["take"]) for document in documents)
-    judged, clusters = judge.examine(documents, chosen, deep=args["deep"])
+    judged, clusters = judge.examine(documents, chosen, deep=args["deep"], part=args["part"])
     steps: tuple[dict[str, Any], ...] = ()
     outcome = None
     if args["mode"] == "verify":

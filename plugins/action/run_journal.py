@@ -73,6 +73,9 @@ class ActionModule(ActionBase):
             settings = settings.fixed(max_risk=args["max_risk"])
         if settings.patch_workloads and not settings.expect_pinning:
             raise SettingsError("kubemend_patch_workloads needs kubemend_expect_pinning, the label selector of the pods whose workloads may be changed.")
+        if settings.slice and args["mode"] == "repair":
+            raise SettingsError("kubemend_slice is for audits: causes and repairs need the evidence of the whole cluster. Audit the slices, judge them "
+                                "together with replay.yml, and repair without it.")
         mode, faults = self._mode(settings, args["mode"] == "repair"), _faults(settings, symptom, args["faults"])
         if mode != "observe" and faults is not None:
             faults |= {INTERRUPTED}  # nothing is repaired on top of what a former run left open
@@ -307,7 +310,7 @@ def _absolute(path: str) -> str:
 def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | None) -> dict[str, Any]:
     return {"settings": {
         "fail_on": settings.fail_on, "formats": list(settings.report_formats), "deep": settings.deep or _needs_deep(symptom),
-        "faults": None if faults is None else sorted(faults), "symptom": symptom, "notices": list(settings.notices),
+        "faults": None if faults is None else sorted(faults), "symptom": symptom, "part": settings.slice, "notices": list(settings.notices),
         "max_risk": settings.max_risk, "allow": list(settings.allow), "probe": settings.probe,
         "cleanup_rejected": settings.cleanup_rejected, "patch_workloads": settings.patch_workloads, "prove_pinning": settings.prove_pinning,
         "expect_pinning": settings.expect_pinning,

@@ -123,6 +123,11 @@ options:
       - Whether the expensive collectors were asked too. Faults that need them are otherwise not judged.
     type: bool
     default: false
+  part:
+    description:
+      - Whether the evidence is of some hosts of their clusters only, as C(kubemend_slice). Faults of whole clusters are not judged then.
+    type: bool
+    default: false
   fail_on:
     description:
       - Fails the task when something as bad as this was found. V(unknown) counts unknown verdicts, warnings and critical

@@ -34,19 +34,20 @@ KEY_DIGITS = 16
 UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-def judge(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | None = None, deep: bool = False) -> Result:
+def judge(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | None = None, deep: bool = False, part: bool = False) -> Result:
     """The verdict of every fault (or of the codes in faults) over these evidence documents."""
-    return examine(documents, faults, deep)[0]
+    return examine(documents, faults, deep, part)[0]
 
 
-def examine(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | None = None, deep: bool = False
-            ) -> tuple[Result, list[Cluster]]:
+def examine(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | None = None, deep: bool = False,
+            part: bool = False) -> tuple[Result, list[Cluster]]:
     """The verdicts, and the clusters that they were judged on, from which a plan is made.
 
-    deep: whether collectors of the deep tier were asked; faults that need them are otherwise not judged.
+    deep: whether collectors of the deep tier were asked; faults that need them are otherwise not judged. part: whether these are some
+    hosts of their clusters only; what is of a whole cluster is left to whoever puts all of them together.
     """
     chosen = [fault for code, fault in CATALOGUE.items() if faults is None or code in faults]
-    judged = [fault for fault in chosen if deep or fault.tier == "core"]
+    judged = [fault for fault in chosen if (deep or fault.tier == "core") and not (part and fault.cluster)]
     hosts: list[Host] = []
     api: list[Mapping[str, Any]] = []
     by_host: dict[str, list[tuple[Fault, Outcome]]] = {}
@@ -58,7 +59,7 @@ def examine(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | Non
         hosts.append(host)
         by_host[host.host] = outcomes
     book = _Book()
-    book.not_judged.extend(NotJudged(fault.code, None, "tier") for fault in chosen if fault not in judged)
+    book.not_judged.extend(NotJudged(fault.code, None, "slice" if part and fault.cluster else "tier") for fault in chosen if fault not in judged)
     found = assembled(hosts, api)
     for cluster in found:
         book.enter_cluster(cluster, judged, by_host)

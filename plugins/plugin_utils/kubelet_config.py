@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import quantity
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, kubelet_dropin, manifest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, kubelet_dropin, manifest, remember
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Proof
 
 
@@ -60,6 +60,7 @@ class KubeletConfig:
         return {name.strip(): Setting(value.strip(), f"--{flag}={given}") for name, dummy, value in pairs}
 
 
+@remember.last
 def read(kubelet: Mapping[str, Any]) -> KubeletConfig:
     """What the collector kubelet found. Never raises."""
     values: dict[tuple[str, ...], Setting] = {}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_death, kubelet_starts, kubelet_unit
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_death, kubelet_starts, kubelet_unit, remember
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_death import Death
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import State, Unit
 
@@ -46,6 +46,7 @@ class Why:
         return self.state.kind in ENDED and not self.runs and not self.unit.masked
 
 
+@remember.last
 def read(document: Mapping[str, Any]) -> Why | None:
     """Of a node's evidence; None where that names no unit of a kubelet."""
     kubelet = control_plane.data(document, "kubelet")

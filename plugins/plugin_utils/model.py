@@ -76,7 +76,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class NotJudged:
-    """A fault that this run did not ask about. reason: limit or tier."""
+    """A fault that this run did not ask about. reason: limit, tier or slice."""
 
     code: str
     cluster: str | None

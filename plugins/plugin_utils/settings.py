@@ -234,6 +234,7 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_faults": Variable(_faults, None),
     "kubemend_pod": Variable(_pod, None),
     "kubemend_deep": Variable(_boolean, False),
+    "kubemend_slice": Variable(_boolean, False),
     "kubemend_timeout": Variable(_number(1, 3600), 30, run_wide=False),
     "kubemend_evidence": Variable(_paths, ()),
     "kubemend_report_dir": Variable(_text, None),

@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -81,7 +82,7 @@ def rulebook(cluster, tmp_path):
     home, port, log = venvs.ensure("rulebook"), free_port(), tmp_path / "rulebook.log"
     env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), HOME=str(tmp_path), KUBEMEND_TOKEN=TOKEN,
                               JAVA_HOME=str(Path(os.path.realpath(shutil.which("java") or "")).parents[1]))
-    env["PATH"] = os.pathsep.join([str(home / "bin"), str(venvs.ensure("test") / "bin"), env["PATH"]])
+    env["PATH"] = os.pathsep.join([str(home / "bin"), str(Path(sys.executable).parent), env["PATH"]])
     settings = tmp_path / "vars.yml"
     settings.write_text(json.dumps({"kubemend_port": port}), encoding="utf-8")
     with open(log, "wb") as output:

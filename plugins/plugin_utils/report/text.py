@@ -26,7 +26,9 @@ NAMES_SHOWN = 20
 _FLAG = re.compile(r"--([a-z0-9][a-z0-9-]*)")
 _ORDER = {name: index for index, name in enumerate(("present", "unknown", "clear", "not_applicable", "not_judged"))}
 _WORDS = {"not_applicable": "not applicable", "not_judged": "not judged", "not_asked": "not asked"}
-_REASONS = {"limit": "--limit left their hosts out", "tier": "kubemend_deep is not set, or an older release collected"}
+_REASONS = {
+    "limit": "--limit left their hosts out", "tier": "kubemend_deep is not set, or an older release collected",
+    "slice": "of whole clusters: replay judges the slices together"}
 
 _MODES = {
     "observe": "observe: changes nothing", "replay": "replay: changes nothing", "plan": "check mode: changes nothing",

@@ -1,0 +1,29 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: a reading of evidence that several faults ask for, one after the other."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer")
+
+
+def last(read: Callable[[Mapping[str, Any]], Answer]) -> Callable[[Mapping[str, Any]], Answer]:
+    """The same function, which reads the evidence that it was given the last time once only.
+
+    By identity: faults get one document after the other, and evidence is not changed once it is read. One is held, so that memory
+    does not grow, and so that no other one can have its identity.
+    """
+    held: list[tuple[Mapping[str, Any], Answer]] = []
+
+    @functools.wraps(read)
+    def remembered(evidence: Mapping[str, Any]) -> Answer:
+        if not held or held[0][0] is not evidence:
+            held[:] = [(evidence, read(evidence))]
+        return held[0][1]
+
+    return remembered
