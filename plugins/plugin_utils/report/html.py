@@ -212,5 +212,5 @@ def _diff(diff: str) -> list[tuple[str, str]]:
 
 def _timeline(one: timeline.Timeline) -> dict[str, Any]:
     entries = [{"time": timeline.stamp(entry), "where": entry.where, "pod": entry.pod if entry.pod not in ("", one.name) else "", "what": entry.what,
-                "known": entry.known} for entry in one.entries]
+                "detail": entry.detail, "known": entry.known} for entry in one.entries]
     return {"pod": one.pod, "uid": one.uid, "about": one.about, "entries": entries}

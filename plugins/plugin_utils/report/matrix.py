@@ -67,7 +67,9 @@ def states(verdicts: Iterable[model.Verdict], findings: Iterable[model.Finding])
             say(host, one.code, one.severity if one.severity in model.SEVERITIES else "present")
     whole = found.get(WHOLE, {})
     for code, state in list(whole.items()):
-        if state == "present":  # its findings say how bad it is, and mostly of which host
+        if any(mine.get(code) in STATES[:4] for host, mine in found.items() if host is not WHOLE):
+            del whole[code]  # it is shown where it is
+        elif state == "present":
             whole[code] = min((one.severity for one in findings if one.code == code and one.severity in STATES), key=STATES.index, default=state)
     return found
 
