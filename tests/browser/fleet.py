@@ -38,7 +38,8 @@ def result(size: int, broken: int = 1, silent: int = 1, said: Said = str) -> mod
     for name in names:
         verdicts += [model.Verdict(f"KM5{n:02}", key, "unknown" if name in still else "clear", name,
                                    missing=(model.Missing(name, said("kubelet"), said("unreachable")),) if name in still else ()) for n in range(4, 22)]
-        verdicts.append(model.Verdict("KM502", key, "present" if name in bad else "unknown" if name in still else "clear", name))
+        verdicts.append(model.Verdict("KM502", key, "present" if name in bad else "unknown" if name in still else "clear", name,
+                                      missing=(model.Missing(name, said("kubelet"), said("unreachable")),) if name in still else ()))
     return model.Result(
         clusters=(model.ClusterRow(key, said("v1.36.3"), tuple(names)),), hosts=hosts, verdicts=tuple(verdicts),
         not_judged=(model.NotJudged("KM404", key, "tier"), model.NotJudged("KM405", None, said("limit"))),

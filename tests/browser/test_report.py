@@ -181,8 +181,8 @@ def test_hostile_texts_are_text(browser, write):
     browser.open(write(fleet.result(8, broken=2, said=fleet.hostile), fleet.run(fleet.hostile, mode="verify")))
     assert browser.complaints() == [] and len(browser.asked()) == 1
     assert not [method for method, dummy in browser.events if method == "Page.javascriptDialogOpening"]
-    assert browser.run("[document.scripts.length, document.images.length, document.querySelectorAll('style').length, document.title.includes('<script>alert(1)')]") == [
-        1, 0, 1, True]
+    assert browser.run("[document.scripts.length, document.images.length, document.querySelectorAll('style').length]") == [1, 0, 1]
+    assert browser.run("document.title.includes('<script>alert(1)')")
     shown = " ".join(escape(fleet.HOSTILE).split())
     body = browser.run("document.body.textContent.replace(/\\s+/g, ' ')")
     assert body.count(shown) > 40

@@ -110,15 +110,13 @@ def make(hosts: Sequence[model.HostRow], said: States) -> Matrix:
 
 
 def _narrow(codes: Sequence[str], rows: Sequence[Row], hidden: int) -> Matrix:
-    """Columns that are unknown of the same hosts, and present nowhere, become one."""
+    """Columns of which the same is said of all hosts, and that are present nowhere, become one."""
     groups: dict[object, list[int]] = {}
     for index, code in enumerate(codes):
         column = tuple(row.cells[index] for row in rows)
         apart = hidden or any(cell in STATES[:4] for cell in column)
-        said = tuple(cell == "unknown" for cell in column)
-        groups.setdefault(code if apart else said, []).append(index)
+        groups.setdefault(code if apart else column, []).append(index)
     kept = list(groups.values())
     return Matrix(
         tuple(tuple(codes[index] for index in group) for group in kept),
-        tuple(Row(row.kind, row.hosts, row.status, tuple(min((row.cells[index] for index in group), key=STATES.index) for group in kept))
-              for row in rows), hidden)
+        tuple(Row(row.kind, row.hosts, row.status, tuple(row.cells[group[0]] for group in kept)) for row in rows), hidden)
