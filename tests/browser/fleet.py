@@ -74,8 +74,8 @@ def run(said: Said = str, mode: str = "observe", steps: int = 2, entries: int = 
                          diff="".join(line[:1] + said(line[1:]).replace("\n", "") + "\n" for line in DIFF.splitlines()), note=said("one master at a time"))
                     for n in range(steps))
     told = Timeline(said("default/once-x7f2p"), said("once-x7f2p"), said("0b4f3c1e-8a3b-4d7e-9d62-0c5a4e1f2a3b"), said("pod of Job once"), tuple(
-        Entry(1_795_000_000.25 + n, "us" if n % 2 else "s", said("api"), said("once-other"), said(f"created by kube-controller-manager ({n})"), "api", said("asks for cpu 1"))
-        for n in range(entries)))
+        Entry(1_795_000_000.25 + n, "us" if n % 2 else "s", said("api"), said("once-other"), said(f"created by kube-controller-manager ({n})"), "api",
+              said("asks for cpu 1")) for n in range(entries)))
     return Run(run_id="20261121T090000Z-1a2b3c", started="2026-11-21T09:00:00Z", finished="2026-11-21T09:00:09Z", mode=mode, report_dir=said("/r"),
                tool_version="0.1.0", notices=(said("a wish that has no effect"),),
                symptom=Symptom("duplicate_pods", said("Pods of Jobs are created twice"), ("KM101", "KM102", "KM103", "KM105", "KM404")) if symptom else None,

@@ -80,9 +80,11 @@ def test_hostile_texts_are_shown_as_they_are_and_what_hides_is_spelled_out():
     words = Page(source).words
     shown = " ".join(escape(fleet.HOSTILE).split())
     for text in ("m2", "leader election is off", "holder m2", "- --leader-elect=false", "timed out", "a note", "one master at a time", "nobody knows", "/r",
-                 "a wish that has no effect", "Pods of Jobs are created twice", "created by kube-controller-manager (3)", "risk 2 needs kubemend_max_risk=2 (it is 0)"):
+                 "a wish that has no effect", "Pods of Jobs are created twice", "created by kube-controller-manager (3)",
+                 "risk 2 needs kubemend_max_risk=2 (it is 0)"):
         assert text + shown in words, text
-    assert "\\u202egnp.exe" in words and "\\x1b[31m" in words and "\\x00" in words and "\\ud800" in words and "{{ 7 * 7 }}" in words and "49 {% for" not in words
+    for text in ("\\u202egnp.exe", "\\x1b[31m", "\\x00", "\\ud800", "{{ 7 * 7 }} {% for x in y %}"):
+        assert text in words
     source.encode("utf-8")
 
 
