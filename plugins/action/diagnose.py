@@ -38,6 +38,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     symptoms,
     timeline,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import html as report_html
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import text as report_text
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import plain
@@ -134,6 +135,8 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     _write_patches(Path(run.path("patches")), patch_files.texts(judged.findings, clusters, judge.KEY_DIGITS))
     _write(run.path("report.json"), json.dumps(report_json.render(judged, run), indent=1) + "\n")
     _write(run.path("report.txt"), report_text.render(judged, run))
+    if "html" in args["formats"]:
+        _write(run.path("report.html"), report_html.render(judged, run))
     if "terminal" in args["formats"]:
         _print(judged, run)
     return {**_answer(judged, run),

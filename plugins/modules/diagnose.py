@@ -14,7 +14,7 @@ short_description: Judge evidence of hosts and clusters, and report
 version_added: 0.1.0
 description:
   - Judges the evidence that M(kubemend.remediation.node_evidence_info) and M(kubemend.remediation.cluster_evidence_info)
-    wrote, over all hosts of a cluster at once, writes C(report.json) and C(report.txt), and prints the latter.
+    wrote, over all hosts of a cluster at once, writes C(report.json), C(report.txt) and C(report.html), and prints C(report.txt).
   - Where a finding of KM313 has a patch, it is a file in C(patches) too.
   - It runs on the controller and connects to no host. Use it with C(run_once=true).
   - The result holds codes, names and paths only; what a node said stays in the reports.
@@ -137,11 +137,11 @@ options:
     default: never
   formats:
     description:
-      - With V(terminal) the report is printed. C(report.json) and C(report.txt) are always written.
+      - With V(terminal) the report is printed, with V(html) C(report.html) is written. C(report.json) and C(report.txt) are always written.
     type: list
     elements: str
-    choices: [terminal, json]
-    default: [terminal, json]
+    choices: [terminal, json, html]
+    default: [terminal, json, html]
   notices:
     description:
       - Lines for the operator at the head of the report.

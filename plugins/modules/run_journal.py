@@ -128,7 +128,7 @@ settings:
   description: The checked settings that M(kubemend.remediation.diagnose) takes.
   returned: success
   type: dict
-  sample: {"deep": false, "fail_on": "never", "faults": null, "formats": ["terminal", "json"], "notices": [], "symptom": null}
+  sample: {"deep": false, "fail_on": "never", "faults": null, "formats": ["terminal", "json", "html"], "notices": [], "symptom": null}
 exit_reason:
   description: V(input) when the settings or the inventory are not usable; C(msg) then says why in one sentence.
   returned: failure

@@ -24,8 +24,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import cpuset
 PREFIX = "kubemend_"
 
 FAIL_ON = ("never", "unknown", "warning", "critical")
-FORMATS = ("terminal", "json")
-LATER_FORMATS = ("html", "junit")
+FORMATS = ("terminal", "json", "html")
+LATER_FORMATS = ("junit",)
 REFUSALS = (
     "api_down", "fenced", "pending_changes", "single_control_plane", "kubelet_restart", "capture_restart",
     "body_logging", "reset_without_drain", "force_reset", "revert_runtime", "drain_bare_pods", "drain_local_storage",

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import timeline
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import Page, Paint, plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, last_line
@@ -24,13 +25,13 @@ API_COLLECTORS = frozenset(("server", "nodes", "endpoints", "locks", "kubeadm_co
 NAMES_SHOWN = 20
 
 _FLAG = re.compile(r"--([a-z0-9][a-z0-9-]*)")
-_ORDER = {name: index for index, name in enumerate(("present", "unknown", "clear", "not_applicable", "not_judged"))}
-_WORDS = {"not_applicable": "not applicable", "not_judged": "not judged", "not_asked": "not asked"}
-_REASONS = {
+ORDER = {name: index for index, name in enumerate(("present", "unknown", "clear", "not_applicable", "not_judged"))}
+WORDS = {"not_applicable": "not applicable", "not_judged": "not judged", "not_asked": "not asked"}
+REASONS = {
     "limit": "--limit left their hosts out", "tier": "kubemend_deep is not set, or an older release collected",
     "slice": "of whole clusters: replay judges the slices together"}
 
-_MODES = {
+MODES = {
     "observe": "observe: changes nothing", "replay": "replay: changes nothing", "plan": "check mode: changes nothing",
     "repair": "repair: before", "verify": "repair: afterwards"}
 
@@ -38,12 +39,11 @@ _MODES = {
 def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = plain) -> str:
     """The whole report, ending with a newline."""
     page = Page(width, paint)
-    what = run.symptom.title if run.symptom else "replay of recorded evidence" if run.mode == "replay" else "audit"
-    page.prose(f"kubemend: {what}", indent=0)
-    page.prose(f"run {run.run_id}, {run.started}, {_MODES[run.mode]}", indent=0)
+    page.prose(f"kubemend: {about(run)}", indent=0)
+    page.prose(f"run {run.run_id}, {run.started}, {MODES[run.mode]}", indent=0)
     for notice in run.notices:
         page.prose(f"note: {notice}", indent=0)
-    keys = _cluster_keys(result)
+    keys = cluster_keys(result)
     for key in keys:
         _cluster(page, result, run, key)
     page.gap()
@@ -58,16 +58,17 @@ def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = pl
     return "\n".join(page.lines) + "\n"
 
 
+def about(run: Run) -> str:
+    return run.symptom.title if run.symptom else "replay of recorded evidence" if run.mode == "replay" else "audit"
+
+
 def _plan(page: Page, run: Run) -> None:
     """What would be done, in its order, or what became of it; with --diff also how."""
     states = {step["id"]: step for step in run.steps}
     if run.plan:
         page.line("plan:")
     for step in run.plan:
-        done = states.get(step.id)
-        state = done["state"] if done else "will be done" if step.allowed and run.mode == "plan" else \
-            "to do" if step.allowed else "not done"
-        why = (done or {}).get("reason") or (step.blocked_by if not step.allowed else "")
+        state, why = state_of(step, states.get(step.id), run.mode)
         kind = {"done": "good", "to do": "info", "will be done": "info"}.get(state, "warning")
         page.prose(f"{step.remedy} {step.target} (risk {step.risk}): {state}{'; ' + why if why else ''}",
                    label=f"{step.id} ", kind=kind)
@@ -77,7 +78,13 @@ def _plan(page: Page, run: Run) -> None:
             page.line(f"    {line}")
 
 
-def _cluster_keys(result: model.Result) -> list[str | None]:
+def state_of(step: Step, done: Mapping[str, str] | None, mode: str) -> tuple[str, str]:
+    """What became of a step, or will, and why."""
+    state = done["state"] if done else "will be done" if step.allowed and mode == "plan" else "to do" if step.allowed else "not done"
+    return state, (done or {}).get("reason") or (step.blocked_by or "" if not step.allowed else "")
+
+
+def cluster_keys(result: model.Result) -> list[str | None]:
     """Known clusters first, then whatever else something was said about; None (no cluster) last."""
     keys: dict[str | None, None] = dict.fromkeys(item.key for item in result.clusters if item.key != UNPROVEN)
     for rows in (result.hosts, result.verdicts, result.findings):
@@ -86,13 +93,13 @@ def _cluster_keys(result: model.Result) -> list[str | None]:
 
 
 def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> None:
-    findings = sorted((item for item in result.findings if item.cluster == key), key=_finding_order)
+    findings = sorted((item for item in result.findings if item.cluster == key), key=finding_order)
     verdicts = [item for item in result.verdicts if item.cluster == key]
     not_judged = [item for item in result.not_judged if item.cluster == key]
     hosts = [item for item in result.hosts if item.cluster == key]
     page.gap()
     _heading(page, result, hosts, key)
-    for group in _alike(findings):
+    for group in alike(findings):
         page.gap()
         _finding(page, group)
     page.gap()
@@ -105,7 +112,7 @@ def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> Non
     _clear(page, [item for item in verdicts if item.code not in told])
     _hosts(page, hosts, findings, verdicts)
     for note in dict.fromkeys(item.note for item in verdicts if item.note):
-        codes = _codes(item.code for item in verdicts if item.note == note)
+        codes = coded(item.code for item in verdicts if item.note == note)
         page.prose(f"note: {note} ({codes})", indent=0)
 
 
@@ -119,17 +126,17 @@ def _heading(page: Page, result: model.Result, hosts: Sequence[model.HostRow], k
     for role, title in (("control_plane", "control plane"), ("worker", "workers"), ("unknown", "role unknown")):
         names = [item.host for item in hosts if item.role == role]
         if names:
-            parts.append(f"{title}: {_names(names)}")
+            parts.append(f"{title}: {named(names)}")
     page.prose(text + (": " + "; ".join(parts) if parts else ""), indent=0)
 
 
-def _finding_order(item: model.Finding) -> tuple[int, str, str, str]:
+def finding_order(item: model.Finding) -> tuple[int, str, str, str]:
     known = item.severity in model.SEVERITIES
     rank = model.SEVERITIES.index(item.severity) if known else len(model.SEVERITIES)
     return rank, item.code, item.host or "", item.component or ""
 
 
-def _alike(findings: Iterable[model.Finding]) -> list[list[model.Finding]]:
+def alike(findings: Iterable[model.Finding]) -> list[list[model.Finding]]:
     """Findings that say the same of several hosts and point at nothing of each host's own read as one."""
     groups: dict[object, list[model.Finding]] = {}
     for item in findings:
@@ -142,31 +149,36 @@ def _alike(findings: Iterable[model.Finding]) -> list[list[model.Finding]]:
 
 def _finding(page: Page, group: Sequence[model.Finding]) -> None:
     item = group[0]
-    hosts = _names([one.host for one in group if one.host])
+    hosts = named([one.host for one in group if one.host])
     place = " ".join(part for part in (hosts, item.component) if part)
-    because = f" (because of {_codes(item.because)})" if item.because else ""
+    because = f" (because of {coded(item.because)})" if item.because else ""
     head = f" {item.code}{' ' + place if place else ''}: {item.summary}{because}"
     page.prose(head, label=item.severity.upper(), kind=item.severity, indent=0)
-    flags = _flags_of(item)
+    flags = flags_of(item)
     for proof in item.evidence:
-        if not (proof.path or proof.pid is not None or proof.object) and (proof.text or "") in item.summary:
-            continue  # it is said already
+        if said_already(item, proof):
+            continue
         prefix = f"{proof.host}: " if proof.host and proof.host != item.host else ""
-        page.line(f"  {prefix}{_proof(proof, flags)}")
+        page.line(f"  {prefix}{pointer(proof, flags)}")
     if item.remedy:
         page.prose(item.remedy, label="repair: ", kind="good")
     if item.command:
         page.line(f"  {'command' if item.remedy else 'repair'}: {item.command}")
 
 
-def _flags_of(item: model.Finding) -> frozenset[str]:
+def said_already(item: model.Finding, proof: model.Proof) -> bool:
+    """Whether a proof tells no more than the summary of its finding."""
+    return not (proof.path or proof.pid is not None or proof.object) and (proof.text or "") in item.summary
+
+
+def flags_of(item: model.Finding) -> frozenset[str]:
     """The command-line flags that a finding speaks of: of a long argv only these are shown."""
     texts = [item.summary, item.remedy or "", *(proof.text or "" for proof in item.evidence)]
     names = {name for text in texts for name in _FLAG.findall(text)}
     return frozenset(names or ("leader-elect",))
 
 
-def _proof(proof: model.Proof, flags: frozenset[str]) -> str:
+def pointer(proof: model.Proof, flags: frozenset[str]) -> str:
     """One pointer: the place first, then what is there."""
     where = [proof.object] if proof.object else []
     if proof.path:
@@ -198,33 +210,44 @@ def _argv(proof: model.Proof, flags: frozenset[str]) -> str:
 def _differential(page: Page, run: Run, symptom: Symptom, verdicts: Sequence[model.Verdict],
                   not_judged: Sequence[model.NotJudged]) -> None:
     """Every possible cause of the symptom with its verdict, present ones first."""
-    rows = []
-    for code in symptom.causes:
-        mine = [item for item in verdicts if item.code == code]
-        verdict = min((item.verdict for item in mine), key=lambda name: _ORDER[name], default="not_judged")
-        rows.append((verdict, code, _cause(code, verdict, mine, not_judged)))
     page.line(f"{symptom.title}: possible causes")
-    for verdict, code, detail in sorted(rows, key=lambda row: (_ORDER[row[0]], row[1])):
-        word = f"{_WORDS.get(verdict, verdict):<14} "
+    for verdict, code, detail in differential(symptom.causes, verdicts, not_judged):
+        word = f"{WORDS.get(verdict, verdict):<14} "
         title = run.titles.get(code, "")
         sep = "" if not detail else " " if detail.startswith("(") else ": "
         page.prose(f"{code} {title}{sep}{detail}", label=word, kind=verdict, hang=17)
 
 
-def _cause(code: str, verdict: str, mine: Sequence[model.Verdict], not_judged: Sequence[model.NotJudged]) -> str:
+def differential(causes: Iterable[str], verdicts: Sequence[model.Verdict],
+                 not_judged: Sequence[model.NotJudged]) -> list[tuple[str, str, str]]:
+    """(verdict, code, where or what is missing) of each cause, present ones first."""
+    rows = []
+    for code in causes:
+        mine = [item for item in verdicts if item.code == code]
+        verdict = min((item.verdict for item in mine), key=lambda name: ORDER[name], default="not_judged")
+        rows.append((verdict, code, detail_of(code, verdict, mine, not_judged)))
+    return sorted(rows, key=lambda row: (ORDER[row[0]], row[1]))
+
+
+def detail_of(code: str, verdict: str, mine: Sequence[model.Verdict], not_judged: Sequence[model.NotJudged]) -> str:
     if verdict == "present":
         places = [" ".join(part for part in (item.host, item.component) if part)
                   for item in mine if item.verdict == verdict]
-        return _names([place for place in dict.fromkeys(places) if place])
+        return named([place for place in dict.fromkeys(places) if place])
     if verdict == "unknown":
-        return "missing " + _missing(lack for item in mine for lack in item.missing)
+        return "missing " + lacking(lack for item in mine for lack in item.missing)
     if verdict == "not_judged":
-        return next((f"({_REASONS.get(item.reason, item.reason)})" for item in not_judged if item.code == code), "")
+        return next((f"({REASONS.get(item.reason, item.reason)})" for item in not_judged if item.code == code), "")
     return ""
 
 
 def _unknown(page: Page, verdicts: Sequence[model.Verdict], hosts: Sequence[model.HostRow]) -> None:
-    """Unknown verdicts, one line for all that lack the same evidence: 30 of one silent host read as one line."""
+    for codes, missing in unknowns(verdicts, hosts):
+        page.prose(f"{codes}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
+
+
+def unknowns(verdicts: Iterable[model.Verdict], hosts: Sequence[model.HostRow]) -> list[tuple[str, str]]:
+    """Unknown verdicts, one (codes, what is missing) for all that lack the same evidence: 30 of one silent host read as one line."""
     silent = {item.host for item in hosts if item.status != "ok"}
     by_code: dict[str, dict[tuple[str, str, str], None]] = {}
     for item in verdicts:
@@ -237,12 +260,11 @@ def _unknown(page: Page, verdicts: Sequence[model.Verdict], hosts: Sequence[mode
     groups: dict[frozenset[tuple[str, str, str]], list[str]] = {}
     for code, wanting in by_code.items():
         groups.setdefault(frozenset(wanting), []).append(code)
-    for same, codes in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1])):
-        missing = _missing(model.Missing(*lack) for lack in sorted(same)) or "evidence"
-        page.prose(f"{_codes(codes)}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
+    return [(coded(codes), lacking(model.Missing(*lack) for lack in sorted(same)) or "evidence")
+            for same, codes in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1]))]
 
 
-def _missing(lacks: Iterable[model.Missing]) -> str:
+def lacking(lacks: Iterable[model.Missing]) -> str:
     """Hosts by what they lack: "m2 (unreachable), component_http of m1, m3 (denied)"."""
     groups: dict[tuple[str, str], dict[str, None]] = {}
     for lack in lacks:
@@ -250,28 +272,37 @@ def _missing(lacks: Iterable[model.Missing]) -> str:
     parts = []
     for (collector, status), names in sorted(groups.items(), key=lambda group: (group[0][0] != "host", group[0])):
         of = "" if collector == "host" else f"{collector} of "
-        parts.append(f"{of}{_names(list(names))} ({_WORDS.get(status, status)})")
+        parts.append(f"{of}{named(list(names))} ({WORDS.get(status, status)})")
     return ", ".join(parts)
 
 
 def _not_judged(page: Page, not_judged: Sequence[model.NotJudged]) -> None:
-    reasons: dict[str, list[str]] = {}
-    for item in not_judged:
-        reasons.setdefault(_REASONS.get(item.reason, item.reason), []).append(item.code)
-    if reasons:
-        text = "; ".join(f"{_codes(codes)} ({reason})" for reason, codes in sorted(reasons.items()))
+    text = left_out(not_judged)
+    if text:
         page.prose(f"not judged: {text}", indent=0)
 
 
+def left_out(not_judged: Iterable[model.NotJudged]) -> str:
+    """Codes by why they were not judged."""
+    reasons: dict[str, list[str]] = {}
+    for item in not_judged:
+        reasons.setdefault(REASONS.get(item.reason, item.reason), []).append(item.code)
+    return "; ".join(f"{coded(codes)} ({reason})" for reason, codes in sorted(reasons.items()))
+
+
 def _clear(page: Page, verdicts: Sequence[model.Verdict]) -> None:
+    for verdict, codes in fine(verdicts):
+        page.prose(f"{WORDS.get(verdict, verdict)}: {codes}", indent=0)
+
+
+def fine(verdicts: Iterable[model.Verdict]) -> list[tuple[str, str]]:
+    """(clear or not applicable, its codes)."""
     worst: dict[str, str] = {}
     for item in verdicts:
         before = worst.get(item.code, item.verdict)
-        worst[item.code] = min(before, item.verdict, key=lambda name: _ORDER[name])
-    for verdict in ("clear", "not_applicable"):
-        codes = [code for code, worst_verdict in worst.items() if worst_verdict == verdict]
-        if codes:
-            page.prose(f"{_WORDS.get(verdict, verdict)}: {_codes(codes)}", indent=0)
+        worst[item.code] = min(before, item.verdict, key=lambda name: ORDER[name])
+    found = [(verdict, [code for code, its in worst.items() if its == verdict]) for verdict in ("clear", "not_applicable")]
+    return [(verdict, coded(codes)) for verdict, codes in found if codes]
 
 
 def _hosts(page: Page, hosts: Sequence[model.HostRow], findings: Sequence[model.Finding],
@@ -285,22 +316,22 @@ def _hosts(page: Page, hosts: Sequence[model.HostRow], findings: Sequence[model.
             troubled.update(lack.host for lack in item.missing)
     healthy = [item.host for item in hosts if item.status == "ok" and item.host not in troubled]
     if healthy:
-        page.prose(f"healthy: {_names(healthy)}", indent=0)
+        page.prose(f"healthy: {named(healthy)}", indent=0)
     groups: dict[tuple[str, str], list[str]] = {}
     for row in hosts:
         if row.status != "ok":
             reason = "" if row.status == "not_asked" else row.reason
             groups.setdefault((row.status, reason), []).append(row.host)
     for (status, reason), names in sorted(groups.items()):
-        title = "did not answer" if status == "unreachable" else _WORDS.get(status, status)
-        page.prose(f"{title}: {_names(names)}{' (' + reason + ')' if reason else ''}", indent=0)
+        title = "did not answer" if status == "unreachable" else WORDS.get(status, status)
+        page.prose(f"{title}: {named(names)}{' (' + reason + ')' if reason else ''}", indent=0)
 
 
-def _names(names: Sequence[str]) -> str:
+def named(names: Sequence[str]) -> str:
     shown = ", ".join(names[:NAMES_SHOWN])
     more = len(names) - NAMES_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _codes(codes: Iterable[str]) -> str:
+def coded(codes: Iterable[str]) -> str:
     return " ".join(sorted(set(codes)))

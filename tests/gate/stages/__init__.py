@@ -8,7 +8,8 @@ from tests.gate.stages import code, install, lab, sanity
 
 # Two run side by side: what takes long begins first, and the lab's first build
 # has the others for company. The lab itself has the machine to itself, because
-# the components of a cluster that starves do not keep their leases.
+# the components of a cluster that starves do not keep their leases; the browser,
+# because it is measured.
 ALL = [
     Stage("lab-build", lab.build, nodes=True),
     Stage("unit", code.unit),
@@ -20,5 +21,6 @@ ALL = [
     Stage("clone", install.clone),
     Stage("package", install.package),
     Stage("molecule", lab.molecule, nodes=True),
+    Stage("browser", code.browser, alone=True),
     Stage("lab", lab.lab, alone=True, nodes=True),
 ]

@@ -32,6 +32,13 @@ def unit(context: Context) -> counts.Counts:
     return found
 
 
+def browser(context: Context) -> counts.Counts:
+    """report.html as a browser shows it; pictures and figures lie in tests/output/browser."""
+    if machine.need({"chromium": "chromium"}):
+        return counts.skipped("chromium is not installed, and cannot be installed here")
+    return pytest(context, "tests/browser", timeout=600)
+
+
 def floor(context: Context) -> counts.Counts:
     """What runs on nodes stays within Python 3.6, shown without a Python 3.6."""
     found = counts.Counts()

@@ -92,6 +92,7 @@ def installed(context: Context, artefact: pathlib.Path, base: pathlib.Path, env:
                                     "-e", "kubemend_evidence={0}".format(example)], cwd=elsewhere, env=env)
     found.check("the installed replay ends with 0", returncode == 0)
     found.check("the installed replay names " + FINDING, FINDING in text)
+    found.check("the installed replay writes report.html", any((base / ".kubemend" / "runs").glob("*/report.html")))
     returncode, text = context.run([home / "bin" / "ansible-doc", "--metadata-dump", "--no-fail-on-errors", "kubemend.remediation"],
                                    cwd=elsewhere, env=env)
     found.check("ansible-doc reads every plugin", returncode == 0 and '"error"' not in text)

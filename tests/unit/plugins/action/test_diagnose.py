@@ -28,9 +28,9 @@ def test_reports_are_written_for_their_owner_only_and_printed(replay, operator):
     done = replay()
     assert done.rc == 0, done.output
     folder = operator.folder / "report"
-    for name in ("report.json", "report.txt"):
+    for name in ("report.json", "report.txt", "report.html"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
-    assert {path.name for path in folder.iterdir()} == {"report.json", "report.txt"}
+    assert {path.name for path in folder.iterdir()} == {"report.json", "report.txt", "report.html"}
     text = (folder / "report.txt").read_text(encoding="utf-8")
     last = f"kubemend: 1 hosts, 0 critical, 1 warning, {done.report()['summary']['unknown']} unknown; report: {folder}"
     assert text.endswith(f"\n{last}\n") and last in done.stdout
@@ -90,7 +90,7 @@ def test_without_terminal_among_the_formats_nothing_is_printed(replay, operator)
     done = replay("-e", "kubemend_report_formats=json")
     assert done.rc == 0, done.output
     assert "KM901 m1" not in done.stdout
-    assert (operator.folder / "report" / "report.json").exists()
+    assert (operator.folder / "report" / "report.json").exists() and not (operator.folder / "report" / "report.html").exists()
 
 
 def test_check_mode_and_diff_judge_the_same(replay):

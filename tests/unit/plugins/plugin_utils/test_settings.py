@@ -19,7 +19,7 @@ def test_defaults_are_those_of_the_interface():
     assert found.node_group == "kube_node"
     assert (found.become, found.max_risk, found.max_unavailable, found.allow) == (True, 0, 1, ())
     assert (found.fail_on, found.faults, found.deep, found.timeout) == ("never", None, False, 30)
-    assert (found.evidence, found.report_dir, found.report_formats) == ((), None, ("terminal", "json"))
+    assert (found.evidence, found.report_dir, found.report_formats) == ((), None, ("terminal", "json", "html"))
     assert found.notices == ()
     with pytest.raises(AttributeError):
         found.nothing_of_the_kind  # pylint: disable=pointless-statement
@@ -55,9 +55,8 @@ def test_values_as_yaml_and_as_text(name, given, expected):
     ("reserved_cpus", True, "a list of CPUs"), ("reserved_cpus", "a", "a list of CPUs"),
     ("fail_on", "error", "one of never, unknown, warning, critical"), ("fail_on", False, "one of never"),
     ("faults", "KM1", "all, or a list of fault codes"), ("faults", [], "all, or a list of fault codes"),
-    ("report_formats", [], "a list of terminal, json"), ("report_formats", "pdf", "a list of terminal, json"),
-    ("report_formats", ["html"], "a list of terminal, json (html will come with a later version)"),
-    ("report_formats", "junit,html", "(junit and html will come with a later version)"),
+    ("report_formats", [], "a list of terminal, json, html"), ("report_formats", "pdf", "a list of terminal, json, html"),
+    ("report_formats", "junit,html", "a list of terminal, json, html (junit will come with a later version)"),
     ("evidence", [], "a path or a list of paths"), ("evidence", "", "a text of one line"),
     ("report_dir", "", "a text of one line that is not empty"), ("report_dir", "a\nb", "a text of one line"),
     ("report_dir", ["a"], "a text"), ("kubectl", True, "a text"), ("hosts", [], "a text"),
