@@ -73,7 +73,8 @@ class Anonymous:
     def _token(self, found: re.Match[str]) -> str:
         kind, text = str(found.lastgroup), found.group()
         if kind == "word":
-            return self._word(text)
+            before = found.string[max(0, found.start() - 2):found.start()]
+            return self._word(text, before.endswith("/") and before != "//")
         if kind == "key":
             return text
         if kind == "odd":
@@ -86,12 +87,12 @@ class Anonymous:
             return self._addresses.mac(text)
         return self._ipv4(IPV4.match(found.string, found.start())) if kind == "ipv4" else self._ipv6(text)
 
-    def _word(self, text: str) -> str:
+    def _word(self, text: str, in_path: bool) -> str:
         inside = IPV4.search(text)
         if inside:
             before, after = text[:inside.start()], text[inside.end():]
-            return (self._word(before) if before else "") + self._ipv4(inside) + (self._word(after) if after else "")
-        made = self._names.word(text)
+            return (self._word(before, in_path) if before else "") + self._ipv4(inside) + (self._word(after, in_path) if after else "")
+        made = self._names.word(text, in_path)
         return DASHED.sub(self._dashed, made) if made == text else made
 
     def _dashed(self, found: re.Match[str]) -> str:

@@ -14,21 +14,23 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.anonymous_words import FILES, PUBLIC_DOMAINS, TOP, USERS, WORDS
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.anonymous_words import FILES, INSIDE, PUBLIC_DOMAINS, TOP, USERS, WORDS
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?")
 DIGITS_AND_DOTS = re.compile(r"[0-9.]+")
 DOTTED = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
 PARTS = re.compile(r"[A-Za-z0-9]+")
 HOST_KEYS = ("host", "node", "hostname", "nodeName", "address", "kubernetes.io/hostname")
+SITES = tuple(re.compile(form) for form in (
+    r"[a-z][a-z0-9+.-]*://(?:[^\s/@\"']*@)?([A-Za-z0-9][A-Za-z0-9._-]*)", r"\blookup ([A-Za-z0-9][A-Za-z0-9._-]*)(?: on |:)",
+))
 SPOKEN = tuple(re.compile(form, re.M) for form in (
-    r"[a-z][a-z0-9+.-]*://(?:[^\s/@\"']*@)?([A-Za-z0-9][A-Za-z0-9._-]*)",
     r"hostname-override[= ]\"?([A-Za-z0-9][A-Za-z0-9._-]*)", r"nodeName: *\"?([A-Za-z0-9][A-Za-z0-9._-]*)",
     r"controlPlaneEndpoint: *\"?([A-Za-z0-9][A-Za-z0-9._-]*)", r"^--name=([A-Za-z0-9][A-Za-z0-9._-]*)", r"^\s*- --name=([A-Za-z0-9][A-Za-z0-9._-]*)",
     r"[=,]([A-Za-z0-9][A-Za-z0-9._-]*)=https?://",
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(?:Z|[+-][0-9:]+) ([A-Za-z0-9][A-Za-z0-9._-]*) [\w./-]+\[[0-9]+\]:",
     r"^[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} ([A-Za-z0-9][A-Za-z0-9._-]*) [\w./-]+\[[0-9]+\]:",
-    r"\blookup ([A-Za-z0-9][A-Za-z0-9._-]*)(?: on |:)", r"system:node:([A-Za-z0-9][A-Za-z0-9._-]*)",
+    r"system:node:([A-Za-z0-9][A-Za-z0-9._-]*)",
 ))
 PEOPLE = tuple(re.compile(form, re.M) for form in (
     r"(?:/home|/Users|/export/home|/home/users)/([A-Za-z0-9_][A-Za-z0-9_.-]*)",
@@ -40,10 +42,11 @@ LIMITED = re.compile(r"^[ \t]*@?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]+(?:soft|hard|-)[
 
 
 class Gathered:
-    """What there is to replace. hosts: names of hosts. people: of users and groups. ids: of machines and boots."""
+    """What there is to replace. hosts: names of hosts. sites: those of which only a text speaks. people: of users and groups. ids: of machines, boots."""
 
     def __init__(self) -> None:
         self.hosts: set[str] = set()
+        self.sites: set[str] = set()
         self.people: set[str] = set()
         self.ids: set[str] = set()
 
@@ -65,8 +68,12 @@ class Gathered:
 
     def spoken(self, text: str) -> None:
         """By how a text speaks of it."""
+        for form in SITES:
+            found = {name.rstrip(".") for name in form.findall(text)}
+            self.sites.update(name for name in found if "." in name and not public(name) and not DIGITS_AND_DOTS.fullmatch(name))
+            self._hosts(name for name in found if "." not in name)
         for form in SPOKEN:
-            self._hosts(name for name in form.findall(text) if not public(name) and ("." in name or len(name) > 1))
+            self._hosts(name.rstrip(".") for name in form.findall(text))
         for form in (*PEOPLE, LIMITED):
             self.people.update(name.rstrip(".") for name in form.findall(text))
 
@@ -99,7 +106,8 @@ class Names:
                 self._known[label] = f"host-{number:0{width}d}" + ("_" if "_" in label else "")
         self._below = {name.lower().partition(".")[2] for name in proper if "." in name}
         self._below = {domain for domain in self._below if domain and domain not in FILES and not DIGITS_AND_DOTS.fullmatch(domain)}
-        for name in proper:
+        self._below |= {name.lower().partition(".")[2] for name in gathered.sites} - TOP
+        for name in [*proper, *sorted(gathered.sites)]:
             if "." in name and not public(name, self._below):
                 self._known.setdefault(name.lower(), self._dotted(name.lower()))
         for number, name in enumerate(sorted(gathered.hosts - set(proper)), len(labels) + 1):
@@ -109,8 +117,8 @@ class Names:
             self._known.setdefault(name.lower(), f"user-{number:0{len(str(len(people)))}d}")
         self._firsts = {PARTS.match(name).group() for name in self._known if PARTS.match(name)}
 
-    def word(self, text: str) -> str:
-        """A word of letters, digits and - . _ with the names in it replaced, the longest first."""
+    def word(self, text: str, in_path: bool = False) -> str:
+        """A word of letters, digits and - . _ with the names in it replaced, the longest first. in_path: it is a name of a folder or file."""
         parts = list(PARTS.finditer(text))
         made, done, place = [], 0, 0
         while place < len(parts):
@@ -119,9 +127,9 @@ class Names:
                 place += 1
                 continue
             end, name = found
-            made += [self._rest(text[done:parts[place].start()]), name]
+            made += [self._rest(text[done:parts[place].start()], in_path), name]
             done, place = end, next((n for n in range(place, len(parts)) if parts[n].start() >= end), len(parts))
-        return "".join(made) + self._rest(text[done:]) if made else self._rest(text)
+        return "".join(made) + self._rest(text[done:], in_path) if made else self._rest(text, in_path)
 
     def _longest(self, text: str, parts: list[re.Match[str]], place: int) -> tuple[int, str] | None:
         if parts[place].group().lower() not in self._firsts:
@@ -135,15 +143,15 @@ class Names:
                     return stop, known.upper() if text[start:stop] != text[start:stop].lower() else known
         return None
 
-    def _rest(self, text: str) -> str:
+    def _rest(self, text: str, in_path: bool) -> str:
         """Names of hosts that nobody gathered, known by the domain in which they are."""
-        return DOTTED.sub(lambda found: self._ungathered(found.group()), text) if "." in text else text
+        return DOTTED.sub(lambda found: self._ungathered(found.group(), in_path), text) if "." in text else text
 
-    def _ungathered(self, name: str) -> str:
+    def _ungathered(self, name: str, in_path: bool) -> str:
         low = name.lower()
         last = low.rpartition(".")[2]
-        ours = low in self._below or any(low.endswith(f".{domain}") for domain in self._suffixes(low))
-        if public(low, self._below) or not (ours or last in TOP) or DIGITS_AND_DOTS.fullmatch(low):
+        likely = last in TOP and (low.count(".") > 1 or not in_path and last not in INSIDE)
+        if public(low, self._below) or not (likely or low in self._below or self._suffixes(low)) or DIGITS_AND_DOTS.fullmatch(low):
             return name
         return self._dotted(low)
 

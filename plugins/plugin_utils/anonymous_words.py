@@ -48,6 +48,7 @@ TOP = frozenset("""
 com net org edu gov mil int info biz io dev app cloud tech online site de at ch fr nl be lu it es pt uk ie dk se no fi pl cz sk hu ro bg gr tr
 ru ua us ca mx br ar cl jp cn kr tw hk sg au nz za il eu lan local internal intranet corp intra home private localdomain arpa
 """.split())
+INSIDE = frozenset("local internal intranet lan corp intra home private localdomain arpa app dev info cloud online site".split())
 FILES = frozenset("""
 service socket target timer slice scope mount swap path device automount conf config yaml yml json toml ini env log txt pem crt cert key csr pub
 sock d so go py sh c h gz tar zip pid lock bak old orig new save rpmsave rpmnew dpkg-old dpkg-dist svc d1 cri v1 ko kubeconfig list rules
