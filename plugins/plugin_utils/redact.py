@@ -119,7 +119,8 @@ def _string(value: str, key: str) -> str:
 
 
 def _record(value: Mapping[str, Any], key: str) -> dict[str, Any]:
-    found = {text(name): _walk(item, name if key not in ("env", "environment") else "password") for name, item in value.items()}
+    below = "password" if key in ("env", "environment") or mask.secret_key(key) else None
+    found = {text(name): _walk(item, below or name) for name, item in value.items()}
     name = value.get("name")
     if isinstance(name, str) and isinstance(value.get("value"), str) and (mask.secret_env(name) or VARIABLE.match(name)):
         found["value"] = "*" * len(value["value"].encode("utf-8", "surrogatepass"))
