@@ -31,7 +31,8 @@ TOKENS = (
     ("key", r"(?:[a-z0-9-]+\.)*(?:kubernetes|k8s)\.io/[A-Za-z0-9_.-]+"),  # of a label or taint, an image of the project
     ("mac", r"(?<![0-9A-Fa-f:-])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])|(?<![0-9A-Fa-f-])(?:[0-9A-Fa-f]{2}-){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f-])"),
     ("ipv4", IPV4.pattern),
-    ("ipv6", r"(?<![A-Za-z0-9_.])(?=[0-9A-Fa-f]*:[0-9A-Fa-f]*:)[0-9A-Fa-f:]+(?:(?<=:)[0-9]{1,3}(?:\.[0-9]{1,3}){3})?(?![A-Za-z0-9_])"),
+    ("ipv6", r"(?<![A-Za-z0-9_.])(?=[0-9A-Fa-f]*:[0-9A-Fa-f]*:)"
+             r"(?:[0-9A-Fa-f:]*:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z_.])|[0-9A-Fa-f:]+(?![A-Za-z0-9_]|\.[0-9]))"),
     ("word", r"[A-Za-z0-9]+_?(?:[._-]+[A-Za-z0-9]+_?)*"),
 )
 IDENTIFIER = re.compile(r"[A-Za-z_]+\Z")

@@ -89,7 +89,7 @@ class Certificates:
             extensions = [(self._extension(item.value), item.critical) for item in old.extensions]
             if subject == old.subject and issuer == old.issuer and [item.value for item in old.extensions] == [value for value, _c in extensions]:
                 return block
-            builder = x509.CertificateBuilder(issuer, subject, old.public_key(), old.serial_number)
+            builder = x509.CertificateBuilder(issuer, subject, old.public_key(), max(old.serial_number, 1))
             builder = builder.not_valid_before(_date(old, "not_valid_before")).not_valid_after(_date(old, "not_valid_after"))
             for value, critical in extensions:
                 builder = builder.add_extension(value, critical)
