@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,11 +17,13 @@ from typing import Any
 
 from ansible import constants
 from ansible.plugins.action import ActionBase
+from ansible.release import __version__
 from ansible.utils import color
 from ansible.utils.display import Display
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     boot_plan,
+    bundle,
     cluster,
     evidence,
     judge,
@@ -70,6 +73,8 @@ SPEC = {
     "fail_on": {"type": "str", "choices": list(FAIL_ON), "default": "never"},
     "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": list(FORMATS)},
     "notices": {"type": "list", "elements": "str", "default": []},
+    "bundle": {"type": "path"},
+    "bundle_anonymous": {"type": "bool", "default": False},
 }
 COLOURS = {
     "critical": "bright red", "warning": "bright purple", "info": "cyan", "present": "bright red", "unknown": "yellow",
@@ -102,11 +107,8 @@ class ActionModule(ActionBase):
 
 def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     chosen = None if args["faults"] is None else frozenset(args["faults"])
-    documents = evidence.stream(args["evidence"])
-    if args["mode"] != "replay":  # which asks about another day, and often another controller
-        me = locking.controller(os.getppid())
-        documents = (locking.without_gone(document, me, args["take"]) for document in documents)
-    judged, clusters = judge.examine(documents, chosen, deep=args["deep"], part=args["part"])
+    judged, clusters = judge.examine(_documents(args), chosen, deep=args["deep"], part=args["part"])
+    seen = judged
     steps: tuple[dict[str, Any], ...] = ()
     outcome = None
     if args["mode"] == "verify":
@@ -139,8 +141,35 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         _write(run.path("report.html"), report_html.render(judged, run))
     if "terminal" in args["formats"]:
         _print(judged, run)
-    return {**_answer(judged, run),
+    if args["bundle"]:
+        failed = _bundle(args, bundle.Case(lambda: _documents(args), seen, run, chosen, args["deep"], args["part"], __version__))
+        if failed:
+            return {**_answer(judged, run), **failed}
+    return {**_answer(judged, run), "bundle": args["bundle"],
             "steps": [{"id": step.id, "host": step.host} for step in planned if step.allowed] if repairs else []}
+
+
+def _documents(args: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The evidence as it is judged, one document in memory at a time."""
+    documents = evidence.stream(args["evidence"])
+    if args["mode"] == "replay":  # which asks about another day, and often another controller
+        return documents
+    me = locking.controller(os.getppid())
+    return (locking.without_gone(document, me, args["take"]) for document in documents)
+
+
+def _bundle(args: dict[str, Any], case: bundle.Case) -> dict[str, Any] | None:
+    """Write it and say so; what fails where that cannot be. The reports are there already."""
+    try:
+        bundle.write(args["bundle"], case, args["bundle_anonymous"])
+    except bundle.BundleError as error:
+        return _input_error(str(error))
+    except OSError as error:
+        return _input_error(f"No bundle was written: {error.filename or args['bundle']} cannot be used: {error.strerror}.")
+    if "terminal" in args["formats"]:
+        about = "without names of hosts and people and without addresses" if args["bundle_anonymous"] else "with the names and addresses of your hosts"
+        _show(f"kubemend: bundle: {args['bundle']} ({about}); to read it: {bundle.command(args['bundle'], case)}")
+    return None
 
 
 def _planned(args: dict[str, Any], judged: model.Result, clusters: list[cluster.Cluster]) -> tuple[plan.Step, ...]:
@@ -209,12 +238,14 @@ def _input_error(sentence: str) -> dict[str, Any]:
 
 def _print(judged: model.Result, run: Run) -> None:
     """The report as the callback found it: on stdout, unless a callback writes JSON there for a program."""
-    display = Display()
     coloured = bool(color.ANSIBLE_COLOR)
-    width = min(display.columns, WIDEST)
-    text = report_text.render(judged, run, width, _paint if coloured else plain)
+    width = min(Display().columns, WIDEST)
+    _show(report_text.render(judged, run, width, _paint if coloured else plain).rstrip("\n"))
+
+
+def _show(text: str) -> None:
     callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
-    display.display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])
+    Display().display(text, stderr="json" in callback.rsplit(".", 1)[-1])
 
 
 def _paint(text: str, kind: str) -> str:

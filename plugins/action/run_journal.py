@@ -19,7 +19,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod import REJECTED
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, evidence, judge, locking, node_limits, symptoms
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import bundle, capture, evidence, judge, locking, node_limits, symptoms
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import (
     PREFIX,
     Settings,
@@ -76,6 +76,7 @@ class ActionModule(ActionBase):
         if settings.slice and args["mode"] == "repair":
             raise SettingsError("kubemend_slice is for audits: causes and repairs need the evidence of the whole cluster. Audit the slices, judge them "
                                 "together with replay.yml, and repair without it.")
+        chosen_bundle = _bundle(settings)
         mode, faults = self._mode(settings, args["mode"] == "repair"), _faults(settings, symptom, args["faults"])
         if mode != "observe" and faults is not None:
             faults |= {INTERRUPTED}  # nothing is repaired on top of what a former run left open
@@ -86,7 +87,7 @@ class ActionModule(ActionBase):
                 for folder in (made["evidence_dir"], made["evidence_after_dir"]):
                     evidence.write_stub(folder, name, hosts.roles(name), hosts.address(name))
         return {
-            **made, **_chosen(settings, faults, symptom), "pattern": hosts.pattern,
+            **made, **_chosen(settings, faults, symptom), **chosen_bundle, "pattern": hosts.pattern,
             "mode": mode, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
             "cpu_manager": hosts.cpu_managers() if args["cpu_manager"] else None, "profile": hosts.asked if args["profile"] else [],
         }
@@ -103,7 +104,7 @@ class ActionModule(ActionBase):
     def _revert(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """Being asked for by name, it needs no kubemend_max_risk; without kubemend_run_id it only lists."""
         hosts = _Hosts(self, task_vars)
-        settings = hosts.settings()
+        settings = _without_bundle(hosts.settings())
         return {
             **_Folder(settings).make(collects=True), **_chosen(settings, None, None), "pattern": hosts.pattern, "mode": "revert",
             "reverts": settings.run_id, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
@@ -113,7 +114,7 @@ class ActionModule(ActionBase):
         """Being asked for by name, it needs no kubemend_max_risk; what it may log is checked before any host is asked."""
         hosts = _Hosts(self, task_vars)
         self._refuse_strategy()
-        settings = hosts.settings()
+        settings = _without_bundle(hosts.settings())
         capture.demand(settings.capture_components, settings.capture_level, settings.allow)
         chosen = _chosen(settings, None, None)
         chosen["settings"].update({name: getattr(settings, f"capture_{name}") for name in ("components", "level", "seconds", "match")})
@@ -134,10 +135,11 @@ class ActionModule(ActionBase):
         given = {name: value for name, value in task_vars.items() if str(name).startswith(PREFIX)}
         settings = check(_templated(self, given), codes=judge.CATALOGUE)
         if not settings.evidence:
-            raise SettingsError("kubemend_evidence is not set; replay needs the path of a folder of evidence.")
+            raise SettingsError("kubemend_evidence is not set; replay needs the path of a folder of evidence or of a bundle.")
+        chosen_bundle = _bundle(settings)
         made = _Folder(settings).make(collects=False)
         return {
-            **made, **_chosen(settings, settings.faults, None), "mode": "replay", "pattern": "localhost",
+            **made, **_chosen(settings, settings.faults, None), **chosen_bundle, "mode": "replay", "pattern": "localhost",
             "evidence": [_absolute(path) for path in settings.evidence], "control_plane_hosts": [], "groups": {},
         }
 
@@ -319,6 +321,21 @@ def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | No
         # Where rejected pods are the symptom, the collector takes one of them.
         "pod": settings.pod or (REJECTED if symptom == "admission_errors" else None),
     }}
+
+
+def _bundle(settings: Settings) -> dict[str, Any]:
+    """Where a bundle goes, if one is asked for and can be written there."""
+    path = None if settings.bundle is None else _absolute(settings.bundle)
+    wrong = None if path is None else bundle.objection(path)
+    if wrong:
+        raise SettingsError(wrong)
+    return {"bundle": path, "bundle_anonymous": settings.bundle_anonymous}
+
+
+def _without_bundle(settings: Settings) -> Settings:
+    if settings.bundle is None:
+        return settings
+    return Settings(settings.values, (*settings.notices, "kubemend_bundle has no effect here: a bundle is of a run that judges evidence."))
 
 
 def _needs_deep(symptom: str | None) -> bool:

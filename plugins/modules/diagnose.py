@@ -15,6 +15,8 @@ version_added: 0.1.0
 description:
   - Judges the evidence that M(kubemend.remediation.node_evidence_info) and M(kubemend.remediation.cluster_evidence_info)
     wrote, over all hosts of a cluster at once, writes C(report.json), C(report.txt) and C(report.html), and prints C(report.txt).
+  - With O(bundle) it packs evidence and findings into one file that can be given away. It is read again and judged before it is
+    written; where it would not give the same verdicts, there is none and the task fails.
   - Where a finding of KM313 has a patch, it is a file in C(patches) too.
   - It runs on the controller and connects to no host. Use it with C(run_once=true).
   - The result holds codes, names and paths only; what a node said stays in the reports.
@@ -23,7 +25,7 @@ author: The kubemend authors (@kubemend)
 options:
   evidence:
     description:
-      - Folders of evidence. Those of several runs or controllers are merged.
+      - Folders of evidence, and bundles. Those of several runs or controllers are merged.
     type: list
     elements: path
     required: true
@@ -148,6 +150,16 @@ options:
     type: list
     elements: str
     default: []
+  bundle:
+    description:
+      - A file to pack the run into, as C(kubemend_bundle). Its folder has to exist, it itself must not.
+    type: path
+  bundle_anonymous:
+    description:
+      - Whether names of hosts and people, and addresses, are replaced in the bundle, as C(kubemend_bundle_anonymous).
+        Secrets are never in it.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.info
@@ -197,4 +209,9 @@ summary:
   returned: when the evidence could be judged
   type: dict
   sample: {"critical": 2, "warning": 0, "present": 2, "unknown": 0, "clear": 14, "not_applicable": 1}
+bundle:
+  description: The file that the run was packed into, null without O(bundle).
+  returned: when the evidence could be judged
+  type: str
+  sample: /home/ops/case.tar.gz
 """

@@ -129,6 +129,16 @@ settings:
   returned: success
   type: dict
   sample: {"deep": false, "fail_on": "never", "faults": null, "formats": ["terminal", "json", "html"], "notices": [], "symptom": null}
+bundle:
+  description: The file that the run is packed into, null where none is asked for. It did not exist when the run began.
+  returned: when the run judges evidence
+  type: str
+  sample: /home/ops/case.tar.gz
+bundle_anonymous:
+  description: Whether names and addresses are replaced in the bundle.
+  returned: when the run judges evidence
+  type: bool
+  sample: false
 exit_reason:
   description: V(input) when the settings or the inventory are not usable; C(msg) then says why in one sentence.
   returned: failure

@@ -14,9 +14,11 @@ import json
 import os
 import re
 import tempfile
+import zlib
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -32,6 +34,7 @@ except ImportError:
     x509 = NameOID = None
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.version import TOOL_VERSION
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import archive
 
 SCHEMA = "kubemend.evidence/1"
 STATUSES = ("ok", "unreachable", "error", "not_asked", "skipped")
@@ -45,6 +48,7 @@ ENVELOPE = {
 }
 REQUIRED = ("host", "status", "collected_at", "collectors")
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Source = tuple[str, Callable[[], dict[str, Any]]]  # the name of a host's file, and what reads its document
 
 
 class EvidenceError(Exception):
@@ -122,15 +126,21 @@ def read(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MAX_SIZE:
             raise EvidenceError(f"{path}: more than {MAX_SIZE} bytes.")
-        document = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        raise EvidenceError(f"{path}: no JSON, or cut.") from None
+        data = path.read_bytes()
     except OSError as error:
         raise EvidenceError(f"{path}: {error.strerror}.") from None
+    return _parsed(str(path), data)
+
+
+def _parsed(where: str, data: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise EvidenceError(f"{where}: no JSON, or cut.") from None
     try:
         return validate(document)
     except EvidenceError as error:
-        raise EvidenceError(f"{path}: {error}") from None
+        raise EvidenceError(f"{where}: {error}") from None
 
 
 def validate(document: Any) -> dict[str, Any]:
@@ -155,25 +165,23 @@ def validate(document: Any) -> dict[str, Any]:
 
 
 def stream(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str, Any]]:
-    """The documents of these folders (or of a run's folder with `evidence` in it), one in memory at a time.
+    """The documents of these folders (or of a run's folder with `evidence` in it) and bundles, one in memory at a time.
 
     For the same host of several folders a real answer beats an unreachable one, which beats one that was not asked;
     among equals the later counts.
     """
-    chosen: dict[str, Path] = {}
-    several: dict[str, list[Path]] = {}
-    for path in _files(paths):
-        several.setdefault(path.name, []).append(path)
-    for name, candidates in several.items():
-        chosen[name] = candidates[0] if len(candidates) == 1 else max(candidates, key=lambda path: _worth(read(path)))
-    for path in chosen.values():
-        yield read(path)
+    several: dict[str, list[Source]] = {}
+    for source in _sources(paths):
+        several.setdefault(source[0], []).append(source)
+    chosen = [candidates[0] if len(candidates) == 1 else max(candidates, key=_worth) for candidates in several.values()]
+    for _name, load in chosen:
+        yield load()
 
 
 def find(paths: Iterable[str | os.PathLike[str]], host: str) -> dict[str, Any]:
     """The document of one host, the one that stream() would give; an empty one where there is none."""
-    candidates = [path for path in _files(paths) if path.name == file_name(host)]
-    return read(max(candidates, key=lambda path: _worth(read(path)))) if candidates else {}
+    candidates = [source for source in _sources(paths) if source[0] == file_name(host)]
+    return max(candidates, key=_worth)[1]() if candidates else {}
 
 
 def one_line(value: object, limit: int = 300) -> str:
@@ -204,23 +212,64 @@ def cluster_key(pem: str | None) -> str | None:
     return hashlib.sha256("".join(sorted(digests)).encode("ascii")).hexdigest() if digests else None
 
 
-def _files(paths: Iterable[str | os.PathLike[str]]) -> Iterator[Path]:
+def _sources(paths: Iterable[str | os.PathLike[str]]) -> Iterator[Source]:
     for given in paths:
         path = Path(given).expanduser()
         if path.is_dir() and (path / "evidence").is_dir():
             path = path / "evidence"
         if path.is_file():
-            yield path
+            yield from _packed(path) if _is_archive(path) else [(path.name, partial(read, path))]
         elif path.is_dir():
             found = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
             if not found:
                 raise EvidenceError(f"{path}: no evidence (*.json) in it.")
-            yield from found
+            yield from ((file.name, partial(read, file)) for file in found)
         else:
-            raise EvidenceError(f"{path}: no such folder.")
+            raise EvidenceError(f"{path}: no such folder or bundle.")
 
 
-def _worth(document: dict[str, Any]) -> tuple[int, str]:
+def _is_archive(path: Path) -> bool:
+    try:
+        return archive.is_archive(path)
+    except OSError as error:
+        raise EvidenceError(f"{path}: {error.strerror}.") from None
+
+
+def _packed(path: Path) -> list[Source]:
+    """What a bundle holds. It is opened once, however often a plan looks a host up in it."""
+    try:
+        state = path.stat()
+        key = (str(path), state.st_mtime_ns, state.st_size, state.st_ino)
+        if key not in _OPENED:
+            _OPENED[key] = _of_bundle(path, archive.documents(path))
+    except archive.ArchiveError as error:
+        raise EvidenceError(f"{path}: {error}") from None
+    except OSError as error:
+        raise EvidenceError(f"{path}: {error.strerror}.") from None
+    return _OPENED[key]
+
+
+_OPENED: dict[tuple[str, int, int, int], list[Source]] = {}
+
+
+def _of_bundle(path: Path, members: dict[str, bytes]) -> list[Source]:
+    found: dict[str, Source] = {}
+    for member, data in members.items():
+        where = f"{path}: evidence/{member}"
+        document = _parsed(where, zlib.decompress(data))
+        name = file_name(document["host"], ".cluster.json" if document.get("kind") == "cluster" else ".json")
+        if archive.member_name(name) != archive.FOLDER + member:
+            raise EvidenceError(f"{where}: it is of another host, {one_line(document['host'], 80)!r}.")
+        found[name] = (name, partial(_unpacked, where, data))
+    return list(found.values())
+
+
+def _unpacked(where: str, data: bytes) -> dict[str, Any]:
+    return _parsed(where, zlib.decompress(data))
+
+
+def _worth(source: Source) -> tuple[int, str]:
+    document = source[1]()
     order = {"ok": 3, "error": 2, "unreachable": 1}
     return order.get(document["status"], 0), document["collected_at"]
 
