@@ -83,6 +83,7 @@ class Browser:
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "Security"):
             self.send(domain + ".enable")
+        self.send("Performance.enable", timeDomain="threadTicks")
 
     def open(self, path: Path, script: bool = True) -> None:
         """Load a file and wait until it has been painted."""
@@ -100,6 +101,10 @@ class Browser:
         if "exceptionDetails" in found:
             raise BrowserError(json.dumps(found["exceptionDetails"])[:1000])
         return found["result"].get("value")
+
+    def worked(self) -> float:
+        """Milliseconds of a processor that the page's main thread has used so far, whatever else kept the machine busy."""
+        return next(one["value"] for one in self.send("Performance.getMetrics")["metrics"] if one["name"] == "TaskDuration") * 1000
 
     def look(self, width: int = 1280, height: int = 900, scheme: str = "light", media: str = "") -> None:
         """The window's size, light or dark, screen or print."""

@@ -9,6 +9,7 @@ Pictures and figures go to tests/output/browser, for people to look at.
 from __future__ import annotations
 
 import json
+import os
 import re
 
 from pathlib import Path
@@ -23,6 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page i
 OUTPUT = Path(__file__).resolve().parents[1] / "output" / "browser"
 PAINT, FILTER = 2000, 200  # milliseconds
 TRIES = 8  # the best counts: what else this machine does is not ours
+CROWDED = 4  # more that wait for each processor, and time by the clock says nothing: then the processor's time counts
 TYPED = """(async word => {
   const search = document.getElementById('search'), begin = performance.now();
   search.value = word;
@@ -194,24 +196,29 @@ def test_hostile_texts_are_text(browser, write):
 def test_five_thousand_hosts_do_not_stall(browser, write, name, broken, silent):
     path = write(fleet.result(5000, broken, silent), fleet.run(steps=60))
     browser.look()
-    figures = {"MB": round(path.stat().st_size / 1e6, 1), "paint": _first_paint(browser, path)}
+    figures: dict[str, float] = {"MB": round(path.stat().st_size / 1e6, 1), "paint": _first_paint(browser, path)}
     assert browser.complaints() == [] and browser.asked() == [path.as_uri()]
     rows = browser.run("document.querySelectorAll('.matrix tbody tr').length")
     assert rows <= 6  # at a glance
     browser.picture(OUTPUT / f"5000-{name}.png")
-    for word, count in (("worker-04996", None), ("worker", None), ("km502", None), ("nothing-of-the-kind", "0 entries")):
-        took = []
-        for dummy in range(TRIES):
-            milliseconds, shown = browser.run(TYPED + f"({word!r})")
-            browser.run(TYPED + "('')")
-            took.append(milliseconds)
-            assert count in (None, shown), (word, shown)
-            if milliseconds < FILTER / 2:
-                break
-        figures[word] = round(min(took))
-    print(name, json.dumps(figures))
+    for word in ("worker-04996", "worker", "km502", "nothing-of-the-kind"):
+        figures[word], figures[word + ", processor"] = _filter(browser, word)
     (OUTPUT / f"5000-{name}.json").write_text(json.dumps(figures) + "\n", encoding="utf-8")
-    assert figures["paint"] < PAINT and all(figures[word] < FILTER for word in ("worker-04996", "worker", "km502", "nothing-of-the-kind")), figures
+    kind = ", processor" if os.getloadavg()[0] > CROWDED * (os.cpu_count() or 1) else ""
+    assert figures["paint"] < PAINT, figures
+    assert all(figures[word + kind] < FILTER for word in ("worker-04996", "worker", "km502", "nothing-of-the-kind")), figures
+    assert browser.run(TYPED + "('nothing-of-the-kind')")[1] == "0 entries"
+
+
+def _filter(browser, word):
+    """Milliseconds from a word typed to the page as it shows it: by the clock, and of the processor."""
+    clock, processor = [], []
+    while len(clock) < TRIES and not (clock and clock[-1] < FILTER / 2):
+        before = browser.worked()
+        clock.append(round(browser.run(TYPED + f"({word!r})")[0]))
+        processor.append(round(browser.worked() - before))
+        browser.run(TYPED + "('')")
+    return min(clock), min(processor)
 
 
 def _first_paint(browser, path):
