@@ -59,7 +59,8 @@ def test_values_of_variables_that_are_no_words_of_the_kubelets_stay_on_the_node(
     start = "{ path=/usr/bin/kubelet ; argv[]=/usr/bin/kubelet $KUBELET_ARGS ${LEVEL} ; ignore_errors=no }"
     record = kubelet._start({"ExecStart": [start], "EnvironmentFiles": ["%s (ignore_errors=no)" % path]})["environment_files"][0]
     assert record["text"].split("\n") == [
-        "# a comment", 'KUBELET_ARGS="--node-ip=10.0.0.1"', "DB = ******* ", "FOO=***" + chr(92), "  ********* ", "EMPTY=", "MY_TOKEN=*******", "LEVEL=--v=2", ""]
+        "# a comment", 'KUBELET_ARGS="--node-ip=10.0.0.1"', "DB = ******* ", "FOO=***" + chr(92), "  ********* ",
+        "EMPTY=", "MY_TOKEN=*******", "LEVEL=--v=2", ""]
     assert record["size"] == len(text) and record["masked"] == sorted(record["masked"])
     assert [set(record["text"][start:end]) for start, end in record["masked"]] == [{"*"}] * 4
     assert kubelet._start({"EnvironmentFiles": ["/does/not/exist"]})["environment_files"][0]["error"] == "missing"
