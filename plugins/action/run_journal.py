@@ -62,6 +62,8 @@ class ActionModule(ActionBase):
         except OSError as error:
             answer = {"failed": True, "exit_reason": "input",
                       "msg": f"{error.filename or 'The report folder'} cannot be used: {error.strerror}."}
+        if args["mode"] in ("revert", "capture") and task_vars.get(PREFIX + "bundle"):
+            answer["warnings"] = ["kubemend_bundle has no effect here: only a playbook that judges evidence writes a bundle."]
         result.update(answer, changed=False)
         return result
 
@@ -104,7 +106,7 @@ class ActionModule(ActionBase):
     def _revert(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """Being asked for by name, it needs no kubemend_max_risk; without kubemend_run_id it only lists."""
         hosts = _Hosts(self, task_vars)
-        settings = _without_bundle(hosts.settings())
+        settings = hosts.settings()
         return {
             **_Folder(settings).make(collects=True), **_chosen(settings, None, None), "pattern": hosts.pattern, "mode": "revert",
             "reverts": settings.run_id, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
@@ -114,7 +116,7 @@ class ActionModule(ActionBase):
         """Being asked for by name, it needs no kubemend_max_risk; what it may log is checked before any host is asked."""
         hosts = _Hosts(self, task_vars)
         self._refuse_strategy()
-        settings = _without_bundle(hosts.settings())
+        settings = hosts.settings()
         capture.demand(settings.capture_components, settings.capture_level, settings.allow)
         chosen = _chosen(settings, None, None)
         chosen["settings"].update({name: getattr(settings, f"capture_{name}") for name in ("components", "level", "seconds", "match")})
@@ -330,12 +332,6 @@ def _bundle(settings: Settings) -> dict[str, Any]:
     if wrong:
         raise SettingsError(wrong)
     return {"bundle": path, "bundle_anonymous": settings.bundle_anonymous}
-
-
-def _without_bundle(settings: Settings) -> Settings:
-    if settings.bundle is None:
-        return settings
-    return Settings(settings.values, (*settings.notices, "kubemend_bundle has no effect here: a bundle is of a run that judges evidence."))
 
 
 def _needs_deep(symptom: str | None) -> bool:

@@ -35,6 +35,7 @@ TOKENS = (
              r"(?:[0-9A-Fa-f:]*:[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9A-Za-z_.])|[0-9A-Fa-f:]+(?![A-Za-z0-9_]|\.[0-9]))"),
     ("word", r"[A-Za-z0-9]+_?(?:[._-]+[A-Za-z0-9]+_?)*"),
 )
+SHORT, HELD = 200, 100000  # most strings of a fleet are the same short ones
 IDENTIFIER = re.compile(r"[A-Za-z_]+\Z")
 MAPS = ("nodes", "labels", "annotations", "folders")  # whose keys are what a cluster calls its things
 
@@ -61,6 +62,7 @@ class Anonymous:
         tokens = ([("odd", "|".join(re.escape(name) for name in odd))] if odd else []) + list(TOKENS)
         self._tokens = re.compile("|".join(f"(?P<{name}>{form})" for name, form in tokens), re.A)
         self._addresses = Addresses(sorted(seen), random.Random(secret))
+        self._told: dict[str, str] = {}
         self._certificates = Certificates(self.text, secret)
 
     def document(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,7 +71,11 @@ class Anonymous:
 
     def text(self, given: str) -> str:
         """A string with other names."""
-        return self._tokens.sub(self._token, given)
+        if len(given) > SHORT:
+            return self._tokens.sub(self._token, given)
+        if given not in self._told and len(self._told) < HELD:
+            self._told[given] = self._tokens.sub(self._token, given)
+        return self._told[given] if given in self._told else self._tokens.sub(self._token, given)
 
     def _token(self, found: re.Match[str]) -> str:
         kind, text = str(found.lastgroup), found.group()

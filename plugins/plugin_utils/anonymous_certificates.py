@@ -19,14 +19,19 @@ from typing import Any
 # Here, not where it is used, as in evidence.py.
 try:
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding
+    from cryptography.x509.oid import NameOID
 except ImportError:
-    x509 = Ed25519PrivateKey = Encoding = None
+    x509 = Ed25519PrivateKey = Encoding = NameOID = None
 
 BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 BLOCK = re.compile(rf"{BEGIN}[A-Za-z0-9+/=\s]*?{END}")
 BASE64 = re.compile(r"(?<![A-Za-z0-9+/])LS0tLS1CRUdJTi[A-Za-z0-9+/]{16,}={0,2}")
+UNREADABLE: tuple[type[Exception], ...] = (ValueError, TypeError, AttributeError, OverflowError)
+if x509 is not None:
+    UNREADABLE += (x509.DuplicateExtension, x509.UnsupportedGeneralNameType, UnsupportedAlgorithm)
 Replace = Callable[[str], str]
 
 
@@ -38,9 +43,9 @@ def names(text: str) -> Iterator[tuple[str, bool, bool]]:
     for block in blocks:
         try:
             certificate = x509.load_pem_x509_certificate(block.encode("ascii"))
-            named = [(str(item.value), False) for item in certificate.subject if item.oid == x509.NameOID.COMMON_NAME]
+            named = [(str(item.value), False) for item in certificate.subject if item.oid == NameOID.COMMON_NAME]
             authority, others = _extensions(certificate)
-        except (ValueError, AttributeError):
+        except UNREADABLE:
             continue
         for name, is_host in named + others:
             if name.startswith("system:node:"):
@@ -94,7 +99,7 @@ class Certificates:
             for value, critical in extensions:
                 builder = builder.add_extension(value, critical)
             return builder.sign(self._key, None).public_bytes(Encoding.PEM).decode("ascii")
-        except (ValueError, TypeError, AttributeError, OverflowError):
+        except UNREADABLE:
             # Nobody can read it, here or there, and what it holds cannot be looked at.
             return f"{BEGIN}\n{base64.b64encode(self._opaque(plain)).decode('ascii')}\n{END}\n"
 

@@ -56,7 +56,19 @@ def _start(block):
     told = [(name, values.get(name, "")) for name in unit.split_variables(block)]
     plain = [[name, value if files.masked_argv(unit.words(value)) == unit.words(value) else None] for name, value in told]
     return {"start_words": files.masked_argv(unit.start_words(block)), "split_variables": plain,
-            "environment_files": [files.record(path) for path in unit.environment_paths(block)[:MAX_DROPINS]]}
+            "environment_files": [_without_others(files.record(path), unit.variables(block)) for path in unit.environment_paths(block)[:MAX_DROPINS]]}
+
+
+def _without_others(record, used):
+    """The record of a file of the unit's environment without the values that are no words of the kubelet's: they may be anything."""
+    if record["text"] is not None:
+        data = record["text"].encode("utf-8")
+        spans = [span for span in unit.values_of_others(data, used) if span not in record["masked"]]
+        for start, end in spans:
+            data = data[:start] + b"*" * (end - start) + data[end:]
+        inside = [[left, right] for left, right in record["masked"] if not any(start <= left and right <= end for start, end in spans)]
+        record.update(text=data.decode("utf-8"), masked=sorted(inside + spans))
+    return record
 
 
 def here(processes):

@@ -14,6 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect impor
 PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "MainPID", "NeedDaemonReload", "NRestarts",
               "ExecMainStatus", "FragmentPath", "DropInPaths", "ExecStart", "Environment", "EnvironmentFiles")
 UNPRINTABLE = "[unprintable]"
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 
 
@@ -74,6 +75,31 @@ def start_words(block):
 def split_variables(block):
     """The variables of ExecStart whose values become words of their own: $NAME, in their order."""
     return [word[1:] for word in start_words(block) if word.startswith("$") and not word.startswith(("${", "$$"))]
+
+
+def variables(block):
+    """The names of all variables of ExecStart: $NAME, ${NAME} and those within a word."""
+    return set(found for word in start_words(block) for found in _VARIABLE.findall(word))
+
+
+def values_of_others(data, used):
+    """[[start, end]] of the values, in the bytes of a file of EnvironmentFiles=, of variables that are not among those used."""
+    spans, position, hidden = [], 0, False
+    for line in data.split(b"\n"):
+        bare = line.strip()
+        goes_on, start = position > 0 and data[:position - 1].endswith(b"\\"), 0
+        if not goes_on:
+            name, equal, _value = bare.partition(b"=")
+            hidden = bool(equal) and name[:1] not in b"#;" and name.strip().decode("utf-8", "replace") not in used
+            start = line.find(b"=") + 1
+        end = len(line.rstrip())
+        end = end - 1 if line[:end].endswith(b"\\") else end
+        while start < end and line[start:start + 1] in b" \t":
+            start += 1
+        if hidden and start < end:
+            spans.append([position + start, position + end])
+        position += len(line) + 1
+    return spans
 
 
 def environment_paths(block):

@@ -120,7 +120,8 @@ def test_names_that_ustar_has_no_room_for(path):
      "its schema is 'kubemend.bundle/2', which this version does not read; it reads 'kubemend.bundle/1'."),
     ((*GOOD[:2], ("evidence/m1.json", b"{")), "evidence/m1.json: no JSON, or cut."),
     ((*GOOD[:2], ("evidence/m1.json", b"[" * 100000)), "evidence/m1.json: no JSON, or cut."),
-    ((*GOOD[:2], ("evidence/m1.json", document(schema="kubemend.evidence/2"))), "evidence/m1.json: schema is 'kubemend.evidence/2', not 'kubemend.evidence/1'."),
+    ((*GOOD[:2], ("evidence/m1.json", document(schema="kubemend.evidence/2"))),
+     "evidence/m1.json: schema is 'kubemend.evidence/2', not 'kubemend.evidence/1'."),
     ((*GOOD[:2], ("evidence/m2.json", document("m1"))), "evidence/m2.json: it is of another host, 'm1'."),
 ])
 def test_hostile_members(path, members, sentence):

@@ -52,6 +52,20 @@ def test_environment_file(text, expected):
     assert unit.environment_file(text) == expected
 
 
+def test_values_of_variables_that_are_no_words_of_the_kubelets_stay_on_the_node(tmp_path):
+    path = tmp_path / "kubelet.env"
+    text = '# a comment\nKUBELET_ARGS="--node-ip=10.0.0.1"\nDB = hunter2 \nFOO="x \\\n  and more" \nEMPTY=\nMY_TOKEN=hunter3\nLEVEL=--v=2\n'
+    path.write_text(text, encoding="utf-8")
+    start = "{ path=/usr/bin/kubelet ; argv[]=/usr/bin/kubelet $KUBELET_ARGS ${LEVEL} ; ignore_errors=no }"
+    record = kubelet._start({"ExecStart": [start], "EnvironmentFiles": ["%s (ignore_errors=no)" % path]})["environment_files"][0]
+    assert record["text"].split("\n") == [
+        "# a comment", 'KUBELET_ARGS="--node-ip=10.0.0.1"', "DB = ******* ", "FOO=***" + chr(92), "  ********* ",
+        "EMPTY=", "MY_TOKEN=*******", "LEVEL=--v=2", ""]
+    assert record["size"] == len(text) and record["masked"] == sorted(record["masked"])
+    assert [set(record["text"][start:end]) for start, end in record["masked"]] == [{"*"}] * 4
+    assert kubelet._start({"EnvironmentFiles": ["/does/not/exist"]})["environment_files"][0]["error"] == "missing"
+
+
 def test_the_folder_of_cni_configuration(tmp_path):
     folder = tmp_path / "net.d"
     assert kubelet.networks(str(folder)) == {"folder": str(folder), "files": [], "error": "missing"}
