@@ -19,7 +19,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod import REJECTED
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, evidence, judge, locking, node_limits, symptoms
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, evidence, judge, locking, node_limits, scheduler_capture, symptoms
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import (
     PREFIX,
     Settings,
@@ -73,6 +73,8 @@ class ActionModule(ActionBase):
             settings = settings.fixed(max_risk=args["max_risk"])
         if settings.patch_workloads and not settings.expect_pinning:
             raise SettingsError("kubemend_patch_workloads needs kubemend_expect_pinning, the label selector of the pods whose workloads may be changed.")
+        if settings.capture and symptom == scheduler_capture.SYMPTOM:
+            capture.demand((capture.SCHEDULER,), settings.capture_level, settings.allow)
         mode, faults = self._mode(settings, args["mode"] == "repair"), _faults(settings, symptom, args["faults"])
         if mode != "observe" and faults is not None:
             faults |= {INTERRUPTED}  # nothing is repaired on top of what a former run left open
@@ -83,7 +85,7 @@ class ActionModule(ActionBase):
                 for folder in (made["evidence_dir"], made["evidence_after_dir"]):
                     evidence.write_stub(folder, name, hosts.roles(name), hosts.address(name))
         return {
-            **made, **_chosen(settings, faults, symptom), "pattern": hosts.pattern,
+            **made, **_capturing(settings, mode, symptom, _chosen(settings, faults, symptom)), "pattern": hosts.pattern,
             "mode": mode, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
             "cpu_manager": hosts.cpu_managers() if args["cpu_manager"] else None, "profile": hosts.asked if args["profile"] else [],
         }
@@ -316,6 +318,16 @@ def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | No
         # Where rejected pods are the symptom, the collector takes one of them.
         "pod": settings.pod or (REJECTED if symptom == "admission_errors" else None),
     }}
+
+
+def _capturing(settings: Settings, mode: str, symptom: str | None, chosen: dict[str, Any]) -> dict[str, Any]:
+    """Whether the leading scheduler's cache is captured, what the operator consented to of it, and for whom that means nothing."""
+    wanted = settings.capture and symptom == scheduler_capture.SYMPTOM
+    consent = {"repair": scheduler_capture.GO, "plan": scheduler_capture.CHECK}.get(mode, scheduler_capture.OBSERVE)
+    chosen["settings"].update(capture=consent if wanted else "", capture_level=settings.capture_level, capture_seconds=settings.capture_seconds)
+    if settings.capture and not wanted:
+        chosen["settings"]["notices"].append("kubemend_capture has no effect here: it is for pods_stay_pending; capture with the playbook capture_logs.")
+    return chosen
 
 
 def _needs_deep(symptom: str | None) -> bool:

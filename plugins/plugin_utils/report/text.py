@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import scheduler, timeline
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import Page, Paint, plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, last_line
 
@@ -49,6 +49,9 @@ def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = pl
     for one in run.timelines:
         page.gap()
         timeline.render(page, one)
+    for one in run.captures:
+        page.gap()
+        scheduler.render(page, one)
     page.gap()
     _plan(page, run)
     page.gap()
