@@ -45,7 +45,7 @@ class ActionModule(NodeAction):
             else:
                 document = json.loads((capturing.place(args["report_dir"]) / scheduler_capture.DOCUMENT).read_text(encoding="utf-8"))
                 found = self._compare(args, document) if args["state"] == "compared" else self._one(host, args, document, task_vars)
-        except (OSError, *judge.UNFORESEEN) as error:
+        except (OSError, evidence.EvidenceError, *judge.UNFORESEEN) as error:
             # the diagnosis stands without a capture
             found = {"hosts": [], "note": f"kubemend_capture: {args['state']}: {evidence.one_line(error)}"}
             self._note(args["report_dir"], found["note"])

@@ -30,7 +30,7 @@ _SAID = re.compile(r"0/[0-9]{1,6} nodes are available")
 _CUT = re.compile(r"\u2026 \[[0-9]+ more bytes\]\Z")
 # What tells how the scheduler came to its list, and what it came to with it: of 1.14 to 1.36.
 _MATTERS = re.compile(r"(?i)cache mismatch|NodeTree|nodes are available|snapshot|nodeInfoList|couldn't find|unable to (?:find|schedule)"
-                      r"|attempting to schedule pod|no (?:fit|corresponding node)|add event for node|delete event for node|update event for node")
+                      r"|attempting to schedule pod|no (?:fit|corresponding node)|add event for node|delete event for node")
 
 
 @dataclass(frozen=True)

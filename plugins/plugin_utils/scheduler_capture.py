@@ -24,6 +24,7 @@ DOCUMENT = "scheduler.json"
 SYMPTOM = "pods_stay_pending"
 SINCE = (1, 14)  # the releases whose sources were read: from these on each handles SIGUSR2
 ORDER = (cache_dump.SHORT, cache_dump.LACKING, cache_dump.OPEN, cache_dump.WHOLE, cache_dump.UNKNOWN)
+ELSEWHERE = ("affinity", "node_name", "taint", "cordon")  # what a message says of the nodes that a DaemonSet's pod is not meant for
 MAX_MESSAGES, MAX_NAMES = 20, 10
 OBSERVE, CHECK, GO = "observe", "check", "go"  # what the operator consented to
 
@@ -44,6 +45,8 @@ def choose(found: Iterable[Cluster], level: int, digits: int) -> tuple[list[dict
             captures.append(_capture(cluster, host, process, entries, level, digits))
         except _No as why:
             notes.append(f"kubemend_capture: nothing is captured of cluster {cluster.key[:digits]}, because {why}")
+    if not captures and not notes:
+        notes.append("kubemend_capture: nothing is captured, because no host proved to which cluster it belongs")
     return captures, notes
 
 
@@ -119,7 +122,7 @@ def result(one: Mapping[str, Any], became: Became | None, lines: list[str], run_
                   "restored": became.restored if became else None, "reason": _level(one, became, run_id)},
         "dump": {"taken": dump.found, "whole": dump.whole, "reason": _dump(one, dump)},
         "nodes": {name: found[name] for name in ("api", "cached", "counted", "reasons", "not_cached", "only_cached")},
-        "verdict": found["verdict"], "sentence": found["sentence"], "message": found["message"], "waiting": found["waiting"], "queue": len(dump.queue),
+        "verdict": found["verdict"], "sentence": found["sentence"], "targets": found["targets"], "message": found["message"], "waiting": found["waiting"], "queue": len(dump.queue),
         "mismatch": [one_line(line, 300) for line in dump.mismatch[:MAX_NAMES]], "files": dict(files)}
 
 
@@ -130,10 +133,13 @@ def _telling(one: Mapping[str, Any], dump: cache_dump.Dump, lines: list[str]) ->
     found = []
     for item in heard:
         compared = cache_dump.compare(one["nodes"], dump, item["message"], one["faulty"])
-        named = sorted(set(item["targets"]) & dump.names)[:MAX_NAMES] if compared.verdict == cache_dump.SHORT else []
+        # Where anything that it says may be of the node itself, that node may be one that it tried.
+        elsewhere = all(reason.kind in ELSEWHERE for reason in scheduling_reasons.parse(item["message"]).reasons)
+        named = sorted(set(item["targets"]) & dump.names)[:MAX_NAMES] if compared.verdict == cache_dump.SHORT and elsewhere else []
         more = f"; in the cache, and waited for: {', '.join(named)}" if named else ""
-        found.append({**vars(compared), "sentence": compared.sentence + more, "message": one_line(item["message"], 300), "waiting": item["waiting"][:MAX_NAMES]})
-    return min(found, key=lambda item: ORDER.index(item["verdict"]))
+        found.append({**vars(compared), "sentence": compared.sentence + more, "targets": named, "message": one_line(item["message"], 300),
+                      "waiting": item["waiting"][:MAX_NAMES]})
+    return min(found, key=lambda item: (ORDER.index(item["verdict"]), not item["targets"]))
 
 
 def _level(one: Mapping[str, Any], became: Became | None, run_id: str) -> str:
@@ -150,5 +156,5 @@ def _level(one: Mapping[str, Any], became: Became | None, run_id: str) -> str:
 
 def _dump(one: Mapping[str, Any], dump: cache_dump.Dump) -> str:
     if one["sent_reason"] or not one["sent"]:
-        return one["sent_reason"] or one["process_is"] or "it was not begun"
+        return one["sent_reason"] or (one["process_is"] if one["process_is"] != "ok" else "") or "it was not begun"
     return "" if dump.whole else "its log has no whole dump" if dump.found else "its log has none of it"

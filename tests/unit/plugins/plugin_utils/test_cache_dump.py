@@ -33,7 +33,8 @@ def of_1_14(*names):
 
 def of_json(as_list):
     """--logging-format=json: one line each; its value a text, and since lately a list of objects."""
-    nodes = [{"name": name, "deleted": name == "gone", "requested": {}, "allocatable": {}, "pods": [{"name": "p", "namespace": "d"}]} for name in (*KNOWN, "gone")]
+    nodes = [{"name": name, "deleted": name == "gone", "requested": {}, "allocatable": {}, "pods": [{"name": "p", "namespace": "d"}]}
+             for name in (*KNOWN, "gone")]
     pods = [{"name": "agent-x", "namespace": "default", "uid": "1-3", "phase": "Pending"}]
     text = "\n\n".join(f"Node name: {one['name']}\nDeleted: {str(one['deleted']).lower()}\nRequested Resources: &{{}}\nAllocatable Resources:&{{}}\n"
                        "Scheduled Pods(number: 1):\nname: p, namespace: d, uid: 1-2, phase: Running, nominated node: \n" for one in nodes)
