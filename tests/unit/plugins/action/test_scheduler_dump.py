@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import settings
+from tests.unit.plugins.plugin_utils.conftest import World
 from tests.unit.plugins.plugin_utils.test_cache_dump import of_1_14
-from tests.unit.plugins.plugin_utils.conftest import world  # noqa: F401 (a fixture)
-from tests.unit.plugins.plugin_utils.test_scheduling_tree import incident, waiting  # noqa: F401
+from tests.unit.plugins.plugin_utils.test_scheduler_capture import struck
 
 PLAYBOOKS = Path(settings.__file__).parents[2] / "playbooks"
 RUN = "20261121T090000Z-1a2b3c"
@@ -37,9 +37,9 @@ SPACE = {"folders": [{"path": "/var/log/pods", "free_bytes": 2 ** 33, "free_inod
 
 
 @pytest.fixture
-def capture(operator, incident):  # noqa: F811
+def capture(operator):
     """Run the tasks of the capture on recorded evidence; what the hosts answer may be changed. The document that it leaves, and what was asked."""
-    waiting(incident)
+    incident = struck(World())
     for document in (*incident.documents.values(), incident.api):
         name = f"{document['host']}.cluster.json" if document.get("kind") == "cluster" else f"{document['host']}.json"
         operator.write(f"report/evidence/{name}", json.dumps({"tool_version": "0.1.0", "duration_ms": 0, **document}))

@@ -12,17 +12,23 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.capturing imp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import scheduler as report
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import Page, plain
 from tests.unit.plugins.plugin_utils.test_cache_dump import of_1_14
-from tests.unit.plugins.plugin_utils.test_scheduling_tree import SHORT, incident, versions, waiting
+from tests.unit.plugins.plugin_utils.test_scheduling_tree import SHORT, versions, waiting, zoned
 
 RUN = "20261121T090000Z-1a2b3c"
 NODES = ("m1", "m2", "m3", "w1")
 
 
 @pytest.fixture
-def lost(incident):  # noqa: F811 (the fixture of that file)
+def lost(world):
     """Incident B, whose DaemonSet's pod waits for m3."""
-    waiting(incident)
-    return incident
+    return struck(world)
+
+
+def struck(world):
+    versions(world, "v1.18.4")
+    zoned(world, m1="200002", m2="200002", m3="200002", w1="200004")
+    waiting(world)
+    return world
 
 
 def chosen(world, level=4):

@@ -65,7 +65,10 @@ def scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Iterator[Sche
         child.wait()
 
 
-def test_it_is_sent_to_the_process_that_leads_which_goes_on(scheduler: Scheduler) -> None:
+@pytest.mark.parametrize("descriptors", [True, False])
+def test_it_is_sent_to_the_process_that_leads_which_goes_on(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, descriptors: bool) -> None:
+    if not descriptors:  # Python 3.8 and older know none of a process
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
     known = scheduler.start(HEARS)
     assert scheduler.ask(known) == {"sent": True, "reason": ""}
     assert scheduler.heard() and scheduler.children[0].poll() is None
