@@ -67,12 +67,13 @@ def running(cluster):
 
 
 def test_the_leading_scheduler_dumps_its_cache(cluster, lost, play):
-    before, leader = running(cluster), lock_holder(cluster, SCHEDULER)
     done, report = play(*CAPTURE, "-e", "kubemend_max_risk=1", "--check", name="pods_stay_pending")
     assert done.returncode == 0 and "scheduler_captures" not in report
-    assert any("nothing is captured (check mode)" in note and f"of {leader} 0 -> 4" in note for note in report["notices"]), report["notices"]
+    assert any("nothing is captured (check mode)" in note and " 0 -> 4" in note for note in report["notices"]), report["notices"]
+    before, leader = running(cluster), lock_holder(cluster, SCHEDULER)
     done, report = play(*CAPTURE, "-e", "kubemend_max_risk=1", name="pods_stay_pending")
     assert done.returncode == 0, done.stdout[-3000:]
+    assert "scheduler_captures" in report, report["notices"]
     found, = report["scheduler_captures"]
     assert (found["host"], found["dump"], found["level"]) == (
         leader, {"taken": True, "whole": True, "reason": ""}, {"former": 0, "level": 4, "raised": True, "restored": True, "reason": ""})
@@ -83,6 +84,6 @@ def test_the_leading_scheduler_dumps_its_cache(cluster, lost, play):
     files = {name: Path(path) for name, path in found["files"].items()}
     assert set(files) == {"dump", "lines", "matters"} and {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
     assert all(f"Node name: {name}" in files["dump"].read_text(encoding="utf-8") for name in ("m1", "m2", "m3", "w1", ZONED))
-    assert "4 in its message" not in done.stdout and f"kube-scheduler of {leader}" in done.stdout
+    assert f"kube-scheduler of {leader}" in done.stdout
     assert running(cluster) == before and lock_holder(cluster, SCHEDULER) == leader
     assert interrupt.left_over(cluster) == []
