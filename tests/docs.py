@@ -54,6 +54,8 @@ def symptom_page(symptom, catalogue) -> str:
         *([f"The symptom itself is judged too: {signs}.", ""] if signs else []),
         *(["The report shows one rejected pod from its creation to its end: [how to read it](../timeline.md).", ""]
           if symptom.name == "admission_errors" else []),
+        *(["With `-e kubemend_capture=true -e kubemend_max_risk=1` the scheduler that leads dumps its cache, before anything is repaired: "
+           "[what that proves](../capture.md#what-a-scheduler-knows-for-a-report-upstream).", ""] if symptom.name == "pods_stay_pending" else []),
         "| fault | cause | severity |", "|---|---|---|", *rows, ""])
 
 

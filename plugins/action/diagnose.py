@@ -24,6 +24,7 @@ from ansible.utils.display import Display
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     boot_plan,
     bundle,
+    capturing,
     cluster,
     evidence,
     judge,
@@ -37,6 +38,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     remedies,
     reset_plan,
     run_folder,
+    scheduler_capture,
     swap_plan,
     symptoms,
     timeline,
@@ -122,15 +124,16 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     if args["mode"] == "repair" and not repairs:
         outcome = run_folder.withheld(planned)
     timelines, lacking = timeline.of_clusters(clusters)
+    captures, noted = _captured(args)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     run = Run(
         run_id=args["run_id"], started=args["started"] or now, finished=now, mode=args["mode"],
         report_dir=args["report_dir"], tool_version=evidence.TOOL_VERSION,
         # Whether the findings are bad enough to fail is asked when the repair is over.
         fail_on="never" if repairs else args["fail_on"],
-        symptom=_symptom(args["symptom"]), notices=(*args["notices"], *lacking),
+        symptom=_symptom(args["symptom"]), notices=(*args["notices"], *lacking, *noted),
         titles={code: fault.title for code, fault in judge.CATALOGUE.items()}, plan=planned, steps=steps, diffs=diff,
-        outcome=outcome, timelines=timelines)
+        outcome=outcome, timelines=timelines, captures=captures)
     if args["mode"] == "repair":
         _write(run.path("plan.json"), run_folder.plan_text(run.run_id, {name: args[name] for name in ("max_risk", "allow", "probe", "cleanup_rejected")},
                                                            planned))
@@ -170,6 +173,18 @@ def _bundle(args: dict[str, Any], case: bundle.Case) -> dict[str, Any] | None:
         about = "without names of hosts and people and without addresses" if args["bundle_anonymous"] else "with the names and addresses of your hosts"
         _show(f"kubemend: bundle: {args['bundle']} ({about}); to read it: {bundle.command(args['bundle'], case)}")
     return None
+
+
+def _captured(args: dict[str, Any]) -> tuple[tuple[dict[str, Any], ...], list[str]]:
+    """(what this run captured of schedulers that lead, notes about that); a file that cannot be read is a note too."""
+    path = Path(args["report_dir"]) / capturing.FOLDER / scheduler_capture.DOCUMENT
+    if args["mode"] == "replay" or not path.exists():
+        return (), []
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return tuple(document["results"]), [str(note) for note in document["notes"]]
+    except (OSError, *judge.UNFORESEEN) as error:
+        return (), [f"kubemend_capture: {path} cannot be read ({evidence.one_line(error)})"]
 
 
 def _planned(args: dict[str, Any], judged: model.Result, clusters: list[cluster.Cluster]) -> tuple[plan.Step, ...]:

@@ -19,7 +19,16 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod import REJECTED
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import bundle, capture, evidence, judge, locking, node_limits, symptoms
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    bundle,
+    capture,
+    evidence,
+    judge,
+    locking,
+    node_limits,
+    scheduler_capture,
+    symptoms,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import (
     PREFIX,
     Settings,
@@ -79,6 +88,8 @@ class ActionModule(ActionBase):
             raise SettingsError("kubemend_slice is for audits: causes and repairs need the evidence of the whole cluster. Audit the slices, judge them "
                                 "together with replay.yml, and repair without it.")
         chosen_bundle = _bundle(settings)
+        if settings.capture and symptom == scheduler_capture.SYMPTOM:
+            capture.demand((capture.SCHEDULER,), settings.capture_level, settings.allow)
         mode, faults = self._mode(settings, args["mode"] == "repair"), _faults(settings, symptom, args["faults"])
         if mode != "observe" and faults is not None:
             faults |= {INTERRUPTED}  # nothing is repaired on top of what a former run left open
@@ -89,7 +100,7 @@ class ActionModule(ActionBase):
                 for folder in (made["evidence_dir"], made["evidence_after_dir"]):
                     evidence.write_stub(folder, name, hosts.roles(name), hosts.address(name))
         return {
-            **made, **_chosen(settings, faults, symptom), **chosen_bundle, "pattern": hosts.pattern,
+            **made, **_capturing(settings, mode, symptom, _chosen(settings, faults, symptom)), **chosen_bundle, "pattern": hosts.pattern,
             "mode": mode, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
             "cpu_manager": hosts.cpu_managers() if args["cpu_manager"] else None, "profile": hosts.asked if args["profile"] else [],
         }
@@ -332,6 +343,16 @@ def _bundle(settings: Settings) -> dict[str, Any]:
     if wrong:
         raise SettingsError(wrong)
     return {"bundle": path, "bundle_anonymous": settings.bundle_anonymous}
+
+
+def _capturing(settings: Settings, mode: str, symptom: str | None, chosen: dict[str, Any]) -> dict[str, Any]:
+    """Whether the leading scheduler's cache is captured, what the operator consented to of it, and for whom that means nothing."""
+    wanted = settings.capture and symptom == scheduler_capture.SYMPTOM
+    consent = {"repair": scheduler_capture.GO, "plan": scheduler_capture.CHECK}.get(mode, scheduler_capture.OBSERVE)
+    chosen["settings"].update(capture=consent if wanted else "", capture_level=settings.capture_level, capture_seconds=settings.capture_seconds)
+    if settings.capture and not wanted:
+        chosen["settings"]["notices"].append("kubemend_capture has no effect here: it is for pods_stay_pending; capture with the playbook capture_logs.")
+    return chosen
 
 
 def _needs_deep(symptom: str | None) -> bool:

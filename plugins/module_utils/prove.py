@@ -280,19 +280,27 @@ def _look(want, credentials, found, state):
 
 
 def terminate(instance):
-    """SIGTERM to exactly this process: by a descriptor of it where there are such, so that no other can take its number."""
+    """SIGTERM to exactly this process."""
+    send(instance, signal.SIGTERM)
+
+
+def send(instance, number):
+    """Whether a signal went to exactly this process: by a descriptor of it where there are such, so that no other can take its number."""
     opened = getattr(os, "pidfd_open", None)
-    send = getattr(signal, "pidfd_send_signal", None)
+    by_descriptor = getattr(signal, "pidfd_send_signal", None)
     try:
-        if not (opened and send):
+        if not (opened and by_descriptor):
             raise OSError
         fd = opened(instance.pid)
     except OSError:
-        if not gone(instance):
-            os.kill(instance.pid, signal.SIGTERM)
-        return
+        if gone(instance):
+            return False
+        os.kill(instance.pid, number)
+        return True
     try:
-        if not gone(instance):
-            send(fd, signal.SIGTERM)
+        if gone(instance):
+            return False
+        by_descriptor(fd, number)
+        return True
     finally:
         os.close(fd)

@@ -54,6 +54,13 @@ def write(folder: str, name: str, document: Mapping[str, Any]) -> None:
     temporary.replace(path)
 
 
+def private(path: Path, text: str) -> None:
+    """A text for its owner's eyes, in the place of whatever is there."""
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
 def place(folder: str) -> Path:
     """The capture's folder, made if it is missing."""
     where = Path(folder) / FOLDER

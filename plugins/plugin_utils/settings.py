@@ -263,7 +263,7 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_cleanup_rejected": Variable(_boolean, False),
     "kubemend_patch_workloads": Variable(_boolean, False),
     "kubemend_prove_pinning": Variable(_boolean, False),
-    "kubemend_capture": Variable(_boolean, False, later="capture with the playbook capture_logs"),
+    "kubemend_capture": Variable(_boolean, False),
     "kubemend_expect_pinning": Variable(_selector, None),
 }
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 # Of each family: how many are drawn, and what belongs to it. A part of a test's id each; a test belongs to the first family that has it.
 TESTS: dict[str, tuple[int, tuple[str, ...]]] = {
     "automation": (1, ("test_rulebook.py::", "test_slices_of_a_fleet.py::")),
-    "levels": (1, ("test_capture.py::", "test_capture_restart.py::")),
+    "levels": (1, ("test_capture.py::", "test_capture_restart.py::", "test_scheduler_capture.py::")),
     "drains": (2, ("test_drain.py::",)),
     "failing repairs": (1, ("test_failing_repairs.py::",)),
     "interruptions": (2, ("test_interrupted.py::",)),

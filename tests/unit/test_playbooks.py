@@ -148,14 +148,15 @@ def test_every_play_pins_its_strategy_and_gathers_nothing(path):
             lists = (task.get("kubemend.remediation.revert_run") or {}).get("state") == "listed"
             reads = any(name.endswith((".node_evidence_info", ".pod_logs_info")) for name in task)
             assert once or lists or reads, "a per-host task beside the collectors"
-            asks_a_node = any(name.endswith(("_evidence_info", ".pod_logs_info", ".apply_step", ".cluster_lock", ".revert_run", ".log_level")) for name in task)
+            asks_a_node = any(name.endswith(("_evidence_info", ".pod_logs_info", ".apply_step", ".cluster_lock", ".revert_run", ".log_level",
+                                             ".scheduler_dump")) for name in task)
             assert ("become" in task) == asks_a_node
 
 
 def flattened(tasks, folder):
-    """The tasks of all blocks, rescues included, and of all files that they import."""
+    """The tasks of all blocks, rescues included, and of all files that they import or include."""
     for task in tasks:
-        path = task.get("ansible.builtin.import_tasks")
+        path = task.get("ansible.builtin.import_tasks") or task.get("ansible.builtin.include_tasks")
         inner = [task.get(part) or [] for part in ("block", "rescue", "always")]
         if path:
             yield from flattened(yaml.safe_load((folder / path).read_text(encoding="utf-8")), (folder / path).parent)

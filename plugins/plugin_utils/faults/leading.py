@@ -48,6 +48,12 @@ def judged(cluster: Cluster, role: Role, running: list[tuple[Host, Process]]) ->
     return lock, hits, missing
 
 
+def held(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
+    """The lock object of these names that somebody renews, as far as can be told; its holder leads."""
+    lock = _lock(cluster, names)
+    return None if lock is None or True in _stands_still(cluster, lock) else lock
+
+
 def _lock(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
     """Of the lock objects with these names the one that was renewed last, whichever API server shows it."""
     names, found = set(names), None

@@ -61,15 +61,15 @@ def refused(folder: str, plan: Plan, sentence: str) -> None:
     """Write report.txt and report.json of a capture that ends before it begins: nothing that was asked for may be raised."""
     run = Run(plan.run_id, _at(plan.begun), evidence.now(), "capture", folder, evidence.TOOL_VERSION, notices=plan.refused + plan.notes,
               outcome=(2, "refused", sentence))
-    _private(Path(folder) / "report.txt", escape(f"Capture of run {plan.run_id}: {sentence}") + "\n")
-    _private(Path(folder) / "report.json", dumps({**json.render(Result(), run), "capture": _for_programs(plan, (), 0, None)}) + "\n")
+    capturing.private(Path(folder) / "report.txt", escape(f"Capture of run {plan.run_id}: {sentence}") + "\n")
+    capturing.private(Path(folder) / "report.json", dumps({**json.render(Result(), run), "capture": _for_programs(plan, (), 0, None)}) + "\n")
 
 
 def make(folder: str, plan: Plan) -> Made:
     """Merge what was captured, write lines.txt and report.txt, and say what became of it."""
     documents = list(log_merge.load(capturing.place(folder) / "logs"))
     merged = log_merge.merge(documents)
-    _private(capturing.place(folder) / LINES, log_merge.render(merged))
+    capturing.private(capturing.place(folder) / LINES, log_merge.render(merged))
     done, restarts = _meanwhile(plan, capturing.became(folder, plan.targets), documents)
     reason, sentence = _verdict(folder, plan, done, bool(documents))
     text = [f"Capture of run {plan.run_id}: level {plan.level} for {plan.seconds} s"]
@@ -86,15 +86,15 @@ def make(folder: str, plan: Plan) -> Made:
     pods, lacking = _timelines(folder, merged, plan.begun)
     whole = capturing.place(folder) / TIMELINE
     if pods:
-        _private(whole, _rendered(pods, everything=True))
+        capturing.private(whole, _rendered(pods, everything=True))
     told = _rendered(pods, everything=False) + "".join(escape(one) + "\n" for one in lacking)
     if pods:
         told += f"with every line: {whole}\n\n"
     text = told + "\n".join(escape(line) for line in text) + "\n"
-    _private(Path(folder) / "report.txt", text)
+    capturing.private(Path(folder) / "report.txt", text)
     run = Run(plan.run_id, _at(plan.begun), evidence.now(), "capture", folder, evidence.TOOL_VERSION, timelines=pods,
               notices=plan.refused + plan.notes + lacking + tuple(notices), outcome=(0 if reason == "ok" else 2, reason, sentence))
-    _private(Path(folder) / "report.json", dumps({**json.render(Result(), run), "capture": _for_programs(plan, done, len(merged), str(where))}) + "\n")
+    capturing.private(Path(folder) / "report.json", dumps({**json.render(Result(), run), "capture": _for_programs(plan, done, len(merged), str(where))}) + "\n")
     return Made(text, reason, sentence, len(merged))
 
 
@@ -208,9 +208,3 @@ def _verdict(folder: str, plan: Plan, done: tuple[Became, ...], read: bool) -> t
     if not read and any(plan.logging.values()):
         return "failed", "the capture was ended before anything was read"
     return "ok", ""
-
-
-def _private(path: Path, text: str) -> None:
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(text, encoding="utf-8", errors="backslashreplace")

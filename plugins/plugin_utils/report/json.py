@@ -42,6 +42,7 @@ def render(result: model.Result, run: Run) -> dict[str, Any]:
         "plan": [step.shown() for step in run.plan],
         "steps": [{"id": step["id"], "state": step["state"], "reason": step.get("reason") or ""} for step in run.steps],
         "timelines": [_timeline(item) for item in run.timelines],
+        **({"scheduler_captures": [dict(item) for item in run.captures]} if run.captures else {}),
         "summary": summary(result),
     }
 

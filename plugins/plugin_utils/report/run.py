@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
@@ -37,7 +38,7 @@ class Run:
 
     plan: the steps that would mend the findings. steps: what became of those that were done, (id, state, reason) as
     mappings. outcome: (exit code, exit reason, sentence) where more than the findings decides it. diffs: whether the operator asked to see them (--diff).
-    timelines: of the pods that were looked at.
+    timelines: of the pods that were looked at. captures: what schedulers that lead wrote of their caches, as scheduler_capture.result has it.
     """
 
     run_id: str
@@ -55,6 +56,7 @@ class Run:
     diffs: bool = False
     outcome: tuple[int, str, str] | None = None
     timelines: tuple[Timeline, ...] = ()
+    captures: tuple[Mapping[str, Any], ...] = ()
 
     def path(self, name: str) -> str:
         return str(PurePath(self.report_dir) / name)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import scheduler, timeline
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import Page, Paint, plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, last_line
 
@@ -51,6 +51,9 @@ def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = pl
     for one in run.timelines:
         page.gap()
         timeline.render(page, one)
+    for one in run.captures:
+        page.gap()
+        scheduler.render(page, one)
     page.gap()
     _plan(page, run)
     page.gap()

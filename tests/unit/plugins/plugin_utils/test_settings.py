@@ -94,10 +94,11 @@ def test_unknown_codes_name_the_nearest():
         check({"kubemend_faults": ["KM902"]}, codes)
 
 
-def test_a_wish_that_this_version_cannot_meet_is_one_notice():
-    found = check({"kubemend_max_risk": 2, "kubemend_capture": "yes", "kubemend_cleanup_rejected": False})
+def test_a_wish_that_this_version_cannot_meet_is_one_notice(monkeypatch):
+    monkeypatch.setitem(settings.VARIABLES, "kubemend_wish", settings.Variable(settings.VARIABLES["kubemend_capture"].parse, False, later="not yet"))
+    found = check({"kubemend_max_risk": 2, "kubemend_wish": "yes", "kubemend_cleanup_rejected": False})
     assert found.max_risk == 2
-    assert found.notices == ("kubemend_capture='yes' has no effect: capture with the playbook capture_logs.",)
+    assert found.notices == ("kubemend_wish='yes' has no effect: not yet.",)
 
 
 def test_a_value_is_shown_in_one_short_printable_line():
