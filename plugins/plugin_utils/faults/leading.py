@@ -48,6 +48,16 @@ def judged(cluster: Cluster, role: Role, running: list[tuple[Host, Process]]) ->
     return lock, hits, missing
 
 
+def holding(cluster: Cluster, role: Role, running: list[tuple[Host, Process]]) -> tuple[Mapping[str, Any] | None, Host | None]:
+    """(the lock that counts, the host of the instance that holds it), each as far as it can be told: somebody leads, and it is one of these."""
+    lock, hits, _missing = judged(cluster, role, running)
+    if lock is None or hits:
+        return None, None
+    name = str(lock.get("holder") or "").rsplit("_", 1)[0]
+    found = {host.host: host for host, _item in running if name in host.names or name == host.node}
+    return lock, next(iter(found.values())) if len(found) == 1 else None
+
+
 def _lock(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
     """Of the lock objects with these names the one that was renewed last, whichever API server shows it."""
     names, found = set(names), None
