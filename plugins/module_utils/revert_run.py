@@ -55,7 +55,8 @@ def budget(count):
 def listed(root=ROOT):
     """Every run of this node's journal, the newest first: {run_id, first, last, reverts, paths, error}. Makes nothing.
 
-    empty: runs that changed no file, such as a restart. paths: what a revert would do now: {path, state, reason, sha256_left, sha256_former, sha256_present, component, steps}.
+    empty: runs that changed no file, such as a restart.
+    paths: what a revert would do now: {path, state, reason, sha256_left, sha256_former, sha256_present, component, steps}.
     """
     try:
         run_ids = journal.run_ids(root)

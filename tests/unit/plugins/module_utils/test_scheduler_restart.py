@@ -15,7 +15,8 @@ RUN, STEP = "20261122T101010Z-abcdef", "01-m1-kube-scheduler-restart-leader"
 LOCK = {"kind": "Lease", "name": "kube-scheduler"}
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 POD = "/api/v1/namespaces/shop/pods/agent-x"
-FORMER, NEW = SimpleNamespace(pid=10, ticks=1, identity=(10, 1), argv=["kube-scheduler", "--v=2"]), SimpleNamespace(pid=11, ticks=2, identity=(11, 2), started_at=1.0)
+FORMER, NEW = SimpleNamespace(pid=10, ticks=1, identity=(10, 1), argv=["kube-scheduler"]), SimpleNamespace(
+    pid=11, ticks=2, identity=(11, 2), started_at=1.0)
 
 
 def mirror(node, ready="True", mark="kubernetes.io/config.mirror", name="kube-scheduler"):

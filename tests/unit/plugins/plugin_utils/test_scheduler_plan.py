@@ -81,7 +81,8 @@ def test_several_nodes_are_one_step(struck):
 
 
 @pytest.mark.parametrize(("holder", "renewed", "why"), [
-    ("w1_x", "2027-01-15T08:00:00Z", "its lock names w1_x"), ("", "2027-01-15T08:00:00Z", "its lock names nobody"), ("m1_x", "2027-01-15T07:00:00Z", "no lock")])
+    ("w1_x", "2027-01-15T08:00:00Z", "its lock names w1_x"), ("", "2027-01-15T08:00:00Z", "its lock names nobody"),
+    ("m1_x", "2027-01-15T07:00:00Z", "no lock")])
 def test_who_leads_must_be_known(struck, holder, renewed, why):
     held(struck, holder, renew_time=renewed)
     (step,) = planned(struck)
