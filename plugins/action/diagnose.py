@@ -39,6 +39,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     reset_plan,
     run_folder,
     scheduler_capture,
+    scheduler_plan,
     swap_plan,
     symptoms,
     timeline,
@@ -85,7 +86,7 @@ COLOURS = {
 WIDEST = 120
 WALKED = ("KM404",)  # also of processes that only the deep tier looks at
 REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES, **node_plan.REMEDIES, **swap_plan.REMEDIES,
-            **boot_plan.REMEDIES}
+            **boot_plan.REMEDIES, **scheduler_plan.REMEDIES}
 
 
 class ActionModule(ActionBase):
@@ -215,7 +216,8 @@ def _write_patches(folder: Path, texts: dict[str, str]) -> None:
 def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model.Finding:
     """The exact command that repairs a finding, where nothing but the operator's consent is missing."""
     waiting = [step for step in steps if step.remedy not in (plan.PROBE, plan.CLEAN_UP) and (step.code, step.cluster) == (finding.code, finding.cluster)
-               and step.component in (None, finding.component, "kubelet") and (finding.host in (None, step.host) or finding.node == step.node)
+               and step.component in (None, finding.component, "kubelet") and (finding.host in (None, step.host) or finding.node == step.node
+                                                                                or step.remedy == plan.LEADER)
                and not step.allowed]
     if not waiting or not all(plan.only_risk(step) for step in waiting):
         return finding

@@ -55,6 +55,7 @@ def budget(count):
 def listed(root=ROOT):
     """Every run of this node's journal, the newest first: {run_id, first, last, reverts, paths, error}. Makes nothing.
 
+    empty: runs that changed no file, such as a restart.
     paths: what a revert would do now: {path, state, reason, sha256_left, sha256_former, sha256_present, component, steps}.
     """
     try:
@@ -62,17 +63,19 @@ def listed(root=ROOT):
         busy = any(record["running"] for record in proof.unproven(root))
     except (OSError, ChangeError) as error:
         return {"runs": [], "truncated": False, "busy": False, "error": files.one_line(error)}
-    runs = []
+    runs, empty = [], []
     for run_id in reversed(run_ids):
         if len(runs) >= MAX_RUNS:
-            return {"runs": runs, "truncated": True, "busy": busy, "error": None}
+            return {"runs": runs, "truncated": True, "busy": busy, "error": None, "empty": empty[:MAX_RUNS]}
         try:
             one = _one(run_id, root)
         except (OSError, ChangeError) as error:
             one = {"run_id": run_id, "first": None, "last": None, "reverts": [], "paths": [], "error": files.one_line(error)}
         if one["paths"] or one["error"]:
             runs.append(one)
-    return {"runs": runs, "truncated": False, "busy": busy, "error": None}
+        else:
+            empty.append(run_id)
+    return {"runs": runs, "truncated": False, "busy": busy, "error": None, "empty": empty[:MAX_RUNS]}
 
 
 def _one(run_id, root):

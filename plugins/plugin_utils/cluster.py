@@ -43,6 +43,7 @@ class Host:
     identity: Identity = Identity()
     working: frozenset[str] = frozenset()  # runs of ours that are at work there
     api_way: Mapping[str, Any] = field(default_factory=dict)
+    scheduler_log: Mapping[str, Any] = field(default_factory=dict)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -125,7 +126,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         {name: record.get("status", "error") for name, record in document.get("collectors", {}).items()},
         control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"),
         moment(kubelet.get("started_at")), pinning.extract(document), node_identity.extract(document), _working(control_plane.data(document, "journal")),
-        control_plane.data(document, "api_way"))
+        control_plane.data(document, "api_way"), control_plane.data(document, "scheduler_log"))
 
 
 def _working(journal: Mapping[str, Any]) -> frozenset[str]:

@@ -70,12 +70,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a remedy may look at: the finding, its cluster, and one host's evidence (an empty mapping without a host)."""
+    """What a remedy may look at: the finding, its cluster, and one host's evidence (an empty mapping without a host). of: another host's."""
 
     finding: Finding
     cluster: Cluster
     document: Mapping[str, Any]
     consent: Consent
+    of: Callable[[str], Mapping[str, Any]] = field(default=lambda _host: {})
 
 
 # Several steps of one remedy are done one after the other, or none of them.
@@ -97,7 +98,7 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
         if remedy is None or finding.cluster not in by_key:
             continue
         document = document_of(finding.host) if finding.host else {}
-        found = remedy(Scene(finding, by_key[finding.cluster], document, consent))
+        found = remedy(Scene(finding, by_key[finding.cluster], document, consent, document_of))
         group = (found,) if isinstance(found, Step) else tuple(found or ())
         made += [tuple(replace(step, cluster=finding.cluster) for step in group)] if group else []
     if probe:
@@ -126,7 +127,7 @@ def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
         [each for each in starts if each[0].cluster == row[0].cluster] if row in starts else [row])]
 
 
-START = "start_former"
+START, LEADER = "start_former", "restart_leader"
 PROBE, CLEAN_UP, UNCORDON, PATCH, PINNED = "probe", "clean_up", "uncordon", "patch", "pinned"
 _RANK = {"recover": 0, "restore_levels": 1, "move_out": 1, "enable_runtime": 1, "start_runtime": 1, "enable_kubelet": 4, "edit_manifest": 2, "edit_config": 2,
          "restart": 2, "kubeadm_config": 9, UNCORDON: 9, "patch_workload": 9, CLEAN_UP: 10, PROBE: 11}

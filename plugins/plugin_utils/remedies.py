@@ -106,8 +106,11 @@ def edit_config(scene: Scene) -> Step | None:
                     expect=expect, guard=node_guard(scene))
 
 
-def restart(scene: Scene) -> Step | None:
-    """KM102: the file is right and the process old. Only what a configuration file says is cured by a restart."""
+def restart(scene: Scene, config: bool = True) -> Step:
+    """KM102: the file is right and the process old. Only what a configuration file says is cured by a restart.
+
+    config: whether a change of that file is what the restart is for; else it is somebody else's.
+    """
     raw = _instance(scene)
     plane = control_plane.extract(scene.document)
     uses = [use for use in plane.files if use.component == scene.finding.component] if plane else []
@@ -117,7 +120,7 @@ def restart(scene: Scene) -> Step | None:
         return new_step(scene, "restart", target, _not_now(scene) or
                         "the kubelet holds an older manifest than the file: a restart of the component would run the old one "
                         "again; find out why the kubelet did not take it (its log), a restart of the kubelet is risk 3")
-    expect, loads = _expectation(scene, "signal"), [path for path in [flags.string_flag(raw.get("argv") or (), "config")] if path]
+    expect, loads = _expectation(scene, "signal"), [path for path in [flags.string_flag(raw.get("argv") or (), "config")] if path and config]
     return new_step(scene, "restart", target, _not_now(scene) or _pending(scene, expect, loads), expect=expect,
                     guard={**node_guard(scene), "loads": loads}, diff=f"restart of {scene.finding.component} {target}\n")
 

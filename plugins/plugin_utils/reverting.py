@@ -64,6 +64,7 @@ class Listing:
     truncated: bool = False
     busy: bool = False
     guards: tuple[tuple[str, str], ...] = ()  # of the run in question: what would be started again, and why it may not be
+    empty: tuple[str, ...] = ()  # runs that changed no file: a restart, say
 
     def of(self, run_id: str) -> Undoable | None:
         """Its part of a run."""
@@ -122,7 +123,8 @@ def listing(host: str, status: str, reason: str, answer: Any) -> Listing:
                 _files(one.get("paths"), "state", STATES), evidence.one_line(one["error"]) if isinstance(one.get("error"), str) else ""))
     guards = tuple((evidence.one_line(one["component"], 60), evidence.one_line(one.get("refused") or "", 1000))
                    for one in _items(answer.get("guards")) if isinstance(one, dict) and isinstance(one.get("component"), str))
-    return Listing(host, "ok", "", tuple(runs), answer.get("truncated") is True, answer.get("busy") is True, guards)
+    return Listing(host, "ok", "", tuple(runs), answer.get("truncated") is True, answer.get("busy") is True, guards,
+                   tuple(item for item in _items(answer.get("empty")) if isinstance(item, str) and RUN_ID.match(item)))
 
 
 def outcome(host: str, status: str, reason: str, answer: Any) -> Done:
@@ -187,6 +189,9 @@ def choose(listings: Iterable[Listing], wanted: str | None) -> Choice:
             return Choice(None, problem=f"kubemend_run_id=last: {', '.join(silent)} could not be asked, where the newest run may have been; name the "
                                         "run by its id, or make them answer")
         wanted = max(able)
+    elif wanted not in known and any(wanted in item.empty for item in listings):
+        where = ", ".join(item.host for item in listings if wanted in item.empty)
+        return Choice(wanted, problem=f"there is nothing to revert of run {wanted}: it changed no file on {where}, such as a restart{missing}")
     elif wanted not in known:
         names = f"the known ones are {', '.join(known[:10])}" if known else "none is known"
         return Choice(wanted, problem=f"no journal of these hosts knows run {wanted} ({names}){missing}")

@@ -26,12 +26,13 @@ class Cluster(Changes):
     """Masters m1.. and workers w1.. of one Kubernetes version; `name` allows two clusters of one version."""
 
     def __init__(self, k8s: str, masters: int = 3, workers: int = 1, timers: str = "short",
-                 name: str | None = None, prefix: str = "", layout: str = "kubeadm"):
+                 name: str | None = None, prefix: str = "", layout: str = "kubeadm", labels: dict | None = None):
         if layout not in bringup.LAYOUTS:
             raise SystemExit(f"lab: no layout {layout!r}; there are: {', '.join(bringup.LAYOUTS)}")
         self.k8s, self.masters, self.workers, self.timers = k8s, masters, workers, timers
         self.name, self.prefix, self.layout = name or usual_name(k8s, layout), prefix, layout
         self.folder = paths.STATE / self.name
+        self.labels = labels or {}  # of all its first nodes
         self.nodes, self.state, self._locks = [], {}, 0
         self._load()
 
@@ -208,7 +209,7 @@ class Cluster(Changes):
         self.nodes = []
         for role, count in (("master", self.masters), ("worker", self.workers)):
             for _each in range(count):
-                self.new_node(role, {})
+                self.new_node(role, self.labels)
         self.save()
         note(f"booting {len(self.nodes)} nodes of {self.name} in {subnet}")
         bringup.parallel(lambda node: bringup.boot(self, node), self.nodes)

@@ -24,7 +24,7 @@ TESTS: dict[str, tuple[int, tuple[str, ...]]] = {
                      "test_node_back.py::")),
 }
 # Of these whole files one is drawn: each costs minutes before its first test, a cluster of its own among them.
-FILES = ("test_kubespray.py::", "test_repair_api.py::", "test_roles.py::", "test_power_cut.py::")
+FILES = ("test_kubespray.py::", "test_repair_api.py::", "test_roles.py::", "test_power_cut.py::", "test_forgotten_node.py::")
 # Scenarios of molecule on plain nodes beside the audit's: one is drawn.
 SCENARIOS = ("kubelet_service", "open_files")
 

@@ -54,6 +54,16 @@ def held(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
     return None if lock is None or True in _stands_still(cluster, lock) else lock
 
 
+def holding(cluster: Cluster, role: Role, running: list[tuple[Host, Process]]) -> tuple[Mapping[str, Any] | None, Host | None]:
+    """(the lock that counts, the host of the instance that holds it), each as far as it can be told: somebody leads, and it is one of these."""
+    lock, hits, _missing = judged(cluster, role, running)
+    if lock is None or hits:
+        return None, None
+    name = str(lock.get("holder") or "").rsplit("_", 1)[0]
+    found = {host.host: host for host, _item in running if name in host.names or name == host.node}
+    return lock, next(iter(found.values())) if len(found) == 1 else None
+
+
 def _lock(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
     """Of the lock objects with these names the one that was renewed last, whichever API server shows it."""
     names, found = set(names), None

@@ -14,12 +14,13 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_t
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import Process
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, leading, scheduling_history
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, NodeView, and_others, views
 
-SCHEDULER = "kube-scheduler"
+SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
+ROLE = leading.Role(SCHEDULER, "scheduler", "every new pod stays Pending")
 BETA, STABLE = "failure-domain.beta.kubernetes.io/", "topology.kubernetes.io/"
 # A pod that has just been refused may have been looked at before a label or a node was there.
 SETTLED_SECONDS = 60
@@ -110,7 +111,33 @@ def _risk(cluster: Cluster, found: _Schedulers, zones: Counter[str]) -> Hit:
     proofs.append(Proof("api", cluster.api_host, object="Nodes", text=f"{len(zones)} zones with their nodes: {_spelled(zones)}"))
     return Hit(f"{_versions(found.faulty)} loses nodes when some join and the zones are uneven: {len(zones)} zones, {_spelled(zones)}", tuple(proofs),
                f"upgrade the schedulers: {CURES}. Until then restart the one that leads after nodes joined or left (another one takes over meanwhile); "
-               "what it lost is back then, until the next of them come", component=SCHEDULER)
+               f"what it lost is back then, until the next of them come. What avoids it: {order(zones)}", component=SCHEDULER)
+
+
+def order(zones: Counter[str] | None) -> str:
+    """Which order of joining or labelling loses nobody: whoever comes last in the scheduler's turns pushes nobody out of its list."""
+    most = max(zones.values(), default=0) if zones else 0
+    largest = [zone for zone, count in (zones or {}).items() if count == most]
+    now = f" (now {_spelled(Counter({zone: most for zone in largest}))})" if largest else ""
+    return (f"nodes that join the zone with the most nodes{now} push out nobody, and in a new cluster neither do those that join one of each zone in turn, "
+            "always in the same order of zones; after any others restart the scheduler that leads. Zone labels belong to a node when it registers: one that "
+            "is labelled later moves as if it had joined there")
+
+
+def waiting(cluster: Cluster) -> list[list[str]]:
+    """[namespace, pod, node] of the pods that wait for a node that was lost, of all of KM202's findings."""
+    return [[str(entry.get("namespace")), pod, node] for node, pods in sorted(_gone(cluster, _schedulers(cluster), _zones(cluster))[0].items())
+            for pod, entry in pods]
+
+
+def leader(cluster: Cluster) -> tuple[Mapping[str, Any] | None, Host | None, bool]:
+    """(the lock that counts, the host of the scheduler that holds it, whether another one could take over)."""
+    running = [(host, process) for host, process in _schedulers(cluster).running if USUAL in election.scheduler_names(process)]
+    lock, host = leading.holding(cluster, ROLE, running)
+    mine = [process for other, process in running if host is not None and other.host == host.host]
+    ready = any(other.host != host.host and process.elect is True and process.source in ("configz", "healthz")
+                and election.lock_names(process) & election.lock_names(mine[0]) for other, process in running) if host is not None and mine else False
+    return lock, host if len(mine) == 1 else None, ready
 
 
 def lost(cluster: Cluster) -> Iterator[Outcome]:
@@ -128,24 +155,35 @@ def lost(cluster: Cluster) -> Iterator[Outcome]:
     missing = [*cluster.missing("pending"), *(_no_zones(cluster) if zones is None else [])]
     if not missing:
         missing += cluster.cut("pending")
+    gone, doubt = _gone(cluster, found, zones)
+    by_name = {view.name: view for view in views(cluster)}
+    hits: list[Hit] = []
+    if gone and zones is not None:
+        why = _explained(cluster, frozenset(gone))
+        hits = [_lost(cluster, found, zones, by_name[name], gone[name], why) for name in sorted(gone)]
+    if doubt and not hits:  # who is lost cannot be told, or whether this scheduler loses anybody
+        missing += [*silent, *found.unknown] or [Missing(cluster.api_host or "cluster API", "pending", "error")]
+    yield Outcome(tuple(hits), tuple(missing), component=SCHEDULER, note=found.note if doubt else "")
+
+
+def _gone(cluster: Cluster, found: _Schedulers, zones: Counter[str] | None) -> tuple[dict[str, list[tuple[str, Mapping[str, Any]]]], bool]:
+    """({node that was lost: [(pod that waits for it, its entry)]}, whether a node may have been lost)."""
     all_faulty = len(found.faulty) == len(found.running)  # else the one that leads may be another
+    certain = all_faulty and not election.silent_members(cluster, "instances")
     by_name, gone, doubt = {view.name: view for view in views(cluster)}, {}, False
     for entry in cluster.rows("pending", "items"):
         message = scheduling_reasons.parse(entry.get("message"))
         if zones is None or not message.missing or entry.get("scheduler") not in _served(found):
             continue
         for pod, target in _targets(entry):
-            if all_faulty and not silent and _proven(cluster, entry, message, by_name.get(target), len(by_name)):
+            if certain and _proven(cluster, entry, message, by_name.get(target), len(by_name)):
                 gone.setdefault(target, []).append((pod, entry))
         doubt = True
-    hits = [_lost(cluster, found, zones, by_name[name], gone[name]) for name in sorted(gone)]
-    if doubt and not hits:  # who is lost cannot be told, or whether this scheduler loses anybody
-        missing += [*silent, *found.unknown] or [Missing(cluster.api_host or "cluster API", "pending", "error")]
-    yield Outcome(tuple(hits), tuple(missing), component=SCHEDULER, note=found.note if doubt else "")
+    return gone, doubt
 
 
 def _served(found: _Schedulers) -> frozenset[str]:
-    return frozenset().union({"default-scheduler"}, *(election.scheduler_names(process) for _host, process in found.running))
+    return frozenset().union({USUAL}, *(election.scheduler_names(process) for _host, process in found.running))
 
 
 def _targets(entry: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -172,19 +210,29 @@ def _proven(cluster: Cluster, entry: Mapping[str, Any], message: scheduling_reas
     return bool(message.reasons) and all(reason.kind in harmless for reason in message.reasons)
 
 
-def _lost(cluster: Cluster, found: _Schedulers, zones: Counter[str], target: NodeView, pods: list[tuple[str, Mapping[str, Any]]]) -> Hit:
+def _explained(cluster: Cluster, targets: frozenset[str]) -> scheduling_history.Explained:
+    _lock, host, _ready = leader(cluster)
+    process = next(iter(host.control_plane.of(SCHEDULER)), None) if host and host.control_plane else None
+    zone_of = {str(item.get("name")): zone_key(item.get("labels") or {}) for item in (cluster.answer("nodes") or {}).get("items") or ()}
+    return scheduling_history.explained(cluster, host, process, zone_of, targets)
+
+
+def _lost(cluster: Cluster, found: _Schedulers, zones: Counter[str], target: NodeView, pods: list[tuple[str, Mapping[str, Any]]],
+          why: scheduling_history.Explained) -> Hit:
     named = and_others([f"{one_line(entry.get('namespace'), 80)}/{one_line(pod, 253)}" for pod, entry in pods])
     message = scheduling_reasons.parse(pods[0][1].get("message"))
     proofs = [Proof("api", cluster.api_host, object=f"Pod {one_line(entry.get('namespace'), 80)}/{one_line(pod, 253)}",
                     text=one_line(entry.get("message"), 300)) for pod, entry in pods[:SHOWN]]
     proofs += [Proof("api", cluster.api_host, object=f"Node {target.name}", text="Ready, and the pod tolerates its taints; it is the one that the pod's "
                      "matchFields name"),
-               Proof("api", cluster.api_host, object="Nodes", text=f"{len(zones)} zones with their nodes: {_spelled(zones)}"), *_proofs(found.faulty)]
+               Proof("api", cluster.api_host, object="Nodes", text=f"{len(zones)} zones with their nodes: {_spelled(zones)}"), why.proof,
+               *_proofs(found.faulty)]
+    more = f"; by the replay of its log also {and_others(list(why.others))}, which no pod names" if why.others else ""
     return Hit(f"the scheduler has lost {target.name}: {named} {'stays' if len(pods) == 1 else 'stay'} Pending for it, and the reasons speak of "
-               f"{message.total} nodes of {message.nodes}", tuple(proofs),
-               f"restart the scheduler that leads, while another one is there to take over: {target.name} is back then, until nodes join unevenly "
-               f"again. Cured by {CURES}; nothing is to be done on {target.name} or to the pod", host=target.host.host if target.host else None,
-               node=target.name, component=SCHEDULER)
+               f"{message.total} nodes of {message.nodes}{more}", tuple(proofs),
+               f"restart the scheduler that leads, while another one is there to take over: {target.name} is back then. It returns when nodes join unevenly "
+               f"again; cured by {CURES}. What avoids it: {order(zones)}. Nothing is to be done on {target.name} or to the pod",
+               host=target.host.host if target.host else None, node=target.name, component=SCHEDULER)
 
 
 _ABOUT = ("https://github.com/kubernetes/kubernetes/issues/91601", "https://github.com/kubernetes/kubernetes/pull/93355",
@@ -216,10 +264,10 @@ FAULTS = (
                     "there are, nothing in it can be of that node, and each scheduler that runs has the defect of KM201. Where a reason may be the "
                     "node's own, or a scheduler's version is not known, it is unknown. Other pods do not name a node: they go elsewhere, or wait for a "
                     "reason that is true.",
-        remedy="Restart the scheduler that leads, then upgrade.",
-        risk=0,
-        needs=("instances", "component_http", "manifests"),
-        cluster_needs=("nodes", "pending"),
+        remedy="Restart the scheduler that leads, while another one is ready to take over; then upgrade. Until then it returns when nodes join unevenly.",
+        risk=2,
+        needs=("instances", "component_http", "manifests", "scheduler_log"),
+        cluster_needs=("nodes", "pending", "locks"),
         cluster=lost,
         references=_ABOUT,
         explained_by=frozenset([("KM201", None)]),

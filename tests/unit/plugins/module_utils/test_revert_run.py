@@ -38,7 +38,7 @@ def _results(answer: dict[str, Any]) -> list[str]:
 
 
 def test_a_node_without_a_journal(node: Node) -> None:
-    assert _list(node) == {"runs": [], "truncated": False, "busy": False, "error": None} and not node.root.exists()
+    assert _list(node) == {"runs": [], "truncated": False, "busy": False, "error": None, "empty": []} and not node.root.exists()
     answer = _back(node)
     assert "knows no run " + RUN in answer["error"] and answer["changed"] is False and not node.root.exists()
 

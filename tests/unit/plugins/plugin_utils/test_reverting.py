@@ -55,6 +55,13 @@ def test_an_unknown_run_is_named_with_the_known_and_the_silent() -> None:
     assert "none is known" in reverting.choose([], OLD).problem
 
 
+def test_a_run_that_changed_no_file_is_said_to_be_one() -> None:
+    listings = [reverting.listing("m1", "ok", "", {"runs": [], "empty": [NEW, 3, "x"]}), said("m2", run(OLD, file()))]
+    assert listings[0].empty == (NEW,)
+    assert reverting.choose(listings, NEW).problem == f"there is nothing to revert of run {NEW}: it changed no file on m1, such as a restart"
+    assert reverting.choose(listings, OLD).problem == ""
+
+
 @pytest.mark.parametrize("answer", [None, [], {}, {"runs": "x"}, {"runs": [1, {"run_id": "x"}, {"run_id": OLD, "paths": [1, {"path": 1}], "reverts": 3}]}])
 def test_nodes_are_not_believed(answer: Any) -> None:
     found = reverting.listing("m1", "ok", "", answer)
