@@ -31,7 +31,8 @@ AT_WORK = "at_work"  # no end: whoever asks again for the same step waits on
 REVERT = "revert"  # what records of revert_run say in its place
 LEVELS, KUBELET = "restore_levels", "raise_kubelet"
 MANAGERS = ("start_former", "reset_state", "unlend")  # of manager_reset, which few nodes ever need
-ALONE = ("kernel_setting", "kernel_module", "file_limit", "unit_limit", "pinned_pod", "swap_persistence", "swap_off")  # of modules of their own
+ALONE = ("kernel_setting", "kernel_module", "file_limit", "unit_limit", "pinned_pod", "swap_persistence", "swap_off",
+         "unmask_kubelet")  # of modules of their own
 SERVICE = ("enable_kubelet", "start_kubelet", "enable_runtime", "start_runtime")  # of kubelet_service
 REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + ALONE + SERVICE + MANAGERS + tuple(sorted(apply_api.SECONDS))
 
@@ -376,9 +377,9 @@ class _Executor:
 def _module_of(remedy):
     """The module of a step that has one to itself. Imported late: few nodes ever need one."""
     from ansible_collections.kubemend.remediation.plugins.module_utils import (
-        file_limit, kernel_module, kernel_setting, kubelet_service, manager_reset, pinned_pod, swap_off, unit_limit)
+        file_limit, kernel_module, kernel_setting, kubelet_service, manager_reset, pinned_pod, swap_off, unit_limit, unit_unmask)
     own = {"kernel_setting": kernel_setting, "kernel_module": kernel_module, "file_limit": file_limit, "unit_limit": unit_limit, "pinned_pod": pinned_pod,
-           "swap_persistence": swap_off, "swap_off": swap_off}
+           "swap_persistence": swap_off, "swap_off": swap_off, unit_unmask.REMEDY: unit_unmask}
     return kubelet_service if remedy in SERVICE else own.get(remedy, manager_reset)
 
 
