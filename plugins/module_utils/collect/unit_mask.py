@@ -26,7 +26,7 @@ def facts(name, root=""):
     links = [{"path": path, "to": to} for path in places for there, to in [mask(root + path)] if there]
     masks = [one["path"] for one in links]
     behind = [os.path.join(folder, name) for folder in MASKS + OWN if os.path.join(folder, name) not in masks]
-    return {"links": links, "file": next((path for path in behind if os.path.isfile(root + path)), None), "wanted": _wanted(name, root + ETC)}
+    return {"links": links, "file": next((path for path in behind if os.path.isfile(root + path)), None), "wanted": wanted(name, root + ETC)}
 
 
 def mask(path):
@@ -38,7 +38,8 @@ def mask(path):
     return os.path.normpath(os.path.join(os.path.dirname(path), to)) == NOWHERE, to
 
 
-def _wanted(name, folder):
+def wanted(name, folder):
+    """Whether a link in this folder of units has another unit start this one."""
     try:
         targets = [one for one in os.listdir(folder) if one.endswith(KINDS)]
     except OSError:
