@@ -308,7 +308,8 @@ def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lastin
         path, line, text, most = max(higher, key=lambda one: one[3])
         is_later = (posixpath.basename(found.path), found.line) > (posixpath.basename(path), line)
         yield Lasting(key, running, max(most, running), f"{path}:{line} says {most}, and {place(found)}, which "
-                      + (f"{found.who} sets after sysctl.d" if found.who else "is read later" if is_later else "names it without a pattern") + f", says {value}; the kernel has {running} now",
+                      + (f"{found.who} sets after sysctl.d" if found.who else "is read later" if is_later else "names it without a pattern")
+                      + f", says {value}; the kernel has {running} now",
                       ((path, line, f"{key} = {text}"), won))
     elif running > value and not (key == FILE_MAX and running == UNBOUNDED):
         yield Lasting(key, running, running, f"the kernel has {running}, and {place(found)} brings it back to {value} at the next boot", (won,))

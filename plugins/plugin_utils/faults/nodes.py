@@ -43,7 +43,7 @@ def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     until = " until the next boot" if unit.file_state == "masked-runtime" else ""
     runs = "; its process runs on until it ends" if unit.runs else ""
     remedy = ("see whether its file is a link to /dev/null or was emptied (ls -l, systemctl cat); ask who masked it, and why; nothing here repairs this node "
-              f"unless kubemend_allow has fenced; with that and kubemend_max_risk=3 the plan unmasks it; systemctl unmask {shell_name(unit.name, 'UNIT')} does too")
+              f"unless kubemend_allow has fenced; with kubemend_max_risk=3 too the plan unmasks it, as systemctl unmask {shell_name(unit.name, 'UNIT')} does")
     hits = [Hit(f"the kubelet of {host.node or host.host} is masked{until}: somebody took the node out on purpose{runs}", (proof(host, unit),), remedy,
                 host=host.host, node=host.node, component="kubelet")] if unit.masked else []
     yield Outcome(tuple(hits), host=host.host, component="kubelet")

@@ -27,7 +27,8 @@ if words[0] == "is-enabled":
     sys.exit(1 if masks else 0)
 unit["asked"] += [" ".join(sys.argv[1:])] * (words[0] != "show")
 if words[0] == "show":
-    shown = {{"Id": words[-1], "LoadState": unit["load"], "ActiveState": "inactive", "SubState": "dead", "UnitFileState": "", "Result": "success", "MainPID": 0}}
+    shown = {{"Id": words[-1], "LoadState": unit["load"], "ActiveState": "inactive", "SubState": "dead", "UnitFileState": "",
+              "Result": "success", "MainPID": 0}}
     print("\\n".join("%s=%s" % item for item in shown.items()))
 elif words[0] == "unmask" and unit["does"]:
     os.unlink(os.path.join(run if "--runtime" in sys.argv else etc, words[-1]))
@@ -209,5 +210,6 @@ def test_where_the_mask_lies(tmp_path):
                                                     "file": "/usr/lib/systemd/system/" + UNIT, "wanted": False}
     (etc / "multi-user.target.wants" / UNIT).symlink_to("/lib/systemd/system/" + UNIT)
     assert unit_mask.facts(UNIT, str(tmp_path))["wanted"] is True
-    assert unit_mask.facts("sshd.service", str(tmp_path)) == {"links": [{"path": "/etc/systemd/system/sshd.service", "to": None}], "file": None, "wanted": False}
+    empty = [{"path": "/etc/systemd/system/sshd.service", "to": None}]
+    assert unit_mask.facts("sshd.service", str(tmp_path)) == {"links": empty, "file": None, "wanted": False}
     assert unit_mask.facts("mine.service", str(tmp_path))["links"] == [] and unit_mask.facts(UNIT, "/nowhere") == {"links": [], "file": None, "wanted": False}

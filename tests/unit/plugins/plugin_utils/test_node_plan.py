@@ -162,7 +162,8 @@ def test_a_masked_kubelet_is_untouched_until_that_is_allowed(masked):
     assert {step.blocked_by for step in masked.steps("fenced", max_risk=2)} == {"risk 3 needs -e kubemend_max_risk=3"}
     unmask, start = masked.steps("fenced")
     assert (unmask.remedy, unmask.code, unmask.risk, unmask.allowed, start.remedy, start.risk, start.allowed) == (UNMASK, "KM503", 3, True, START, 3, True)
-    assert unmask.diff == f"--- {MASK} -> /dev/null\n" and unmask.guard == {"allow": ["fenced"]} and "daemon-reload, which is refused where pods with" in unmask.note
+    assert unmask.diff == f"--- {MASK} -> /dev/null\n" and unmask.guard == {"allow": ["fenced"]}
+    assert "daemon-reload, which is refused where pods with" in unmask.note
     assert unmask.change == {"kind": UNMASK, "path": MASK, "unit": "kubelet.service", "to": "/dev/null"} and "masks it again" in unmask.note
     assert start.change["unit"] == "kubelet.service" and start.diff == "systemctl is-active kubelet.service: inactive -> active\n"
 

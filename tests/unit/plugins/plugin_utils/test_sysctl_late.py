@@ -48,16 +48,19 @@ def boots(text, late):
 @pytest.mark.parametrize(("text", "late", "wanted"), [
     (f"{FORWARD}=1\n", None, {FORWARD: ("1", CONF, 1, "")}), (f"{FORWARD}=1\n", {"ufw": None, "networkd": None, "tuned": None}, {FORWARD: ("1", CONF, 1, "")}),
     (f"{FORWARD}=1\n", ufw("# x\nnet/ipv4/ip_forward=0\n"), {FORWARD: ("0", UFW, 2, "ufw")}),
-    (f"{FORWARD}=1\n", ufw("net/ipv4/conf/all/forwarding=0\n"), {ALL: ("0", UFW, 1, "ufw")}), (f"{FORWARD}=1\n", ufw("#net/ipv4/ip_forward=0\n"), {FORWARD: ("1", CONF, 1, "")}),
+    (f"{FORWARD}=1\n", ufw("net/ipv4/conf/all/forwarding=0\n"), {ALL: ("0", UFW, 1, "ufw")}),
+    (f"{FORWARD}=1\n", ufw("#net/ipv4/ip_forward=0\n"), {FORWARD: ("1", CONF, 1, "")}),
     ("", networkd(row("IPForward", "yes", NETWORK)), {FORWARD: ("1", NETWORK, 4, "systemd-networkd")}),
     (f"{FORWARD}=0\n", networkd(row("IPForward", "ipv4", NETWORK)), {FORWARD: ("1", NETWORK, 4, "systemd-networkd")}),
     (f"{FORWARD}=1\n", networkd(row("IPForward", "no", NETWORK), row("IPForward", "ipv6", NETWORK)), {FORWARD: ("1", CONF, 1, "")}),
-    (f"{FORWARD}=1\n", networkd(row("IPForward", "yes", NETWORK)), {FORWARD: ("1", CONF, 1, "")}), ("", networkd(row("IPMasquerade", "both", NETWORK)), {FORWARD: ("1", NETWORK, 4, "systemd-networkd")}),
+    (f"{FORWARD}=1\n", networkd(row("IPForward", "yes", NETWORK)), {FORWARD: ("1", CONF, 1, "")}),
+    ("", networkd(row("IPMasquerade", "both", NETWORK)), {FORWARD: ("1", NETWORK, 4, "systemd-networkd")}),
     (f"{FORWARD}=1\n", networkd(row("IPv4Forwarding", "no", GLOBAL)), {ALL: ("0", GLOBAL, 4, "systemd-networkd")}),
     (f"{FORWARD}=1\n", networkd(row("IPv4Forwarding", "no", NETWORK)), {FORWARD: ("1", CONF, 1, "")}),  # of one interface alone
     (f"{INSTANCES}=512\n", tuned(row(INSTANCES, "128")), {INSTANCES: ("512", CONF, 1, "")}),
     (f"{INSTANCES}=512\n", tuned(row(INSTANCES, "128"), reapply="0"), {INSTANCES: ("128", PROFILE, 4, "tuned")}),
-    ("", tuned(row(INSTANCES, "8192")), {INSTANCES: ("8192", PROFILE, 4, "tuned")}), ("", tuned(row(INSTANCES, ">8192")), {INSTANCES: ("?", PROFILE, 4, "tuned")}),
+    ("", tuned(row(INSTANCES, "8192")), {INSTANCES: ("8192", PROFILE, 4, "tuned")}),
+    ("", tuned(row(INSTANCES, ">8192")), {INSTANCES: ("?", PROFILE, 4, "tuned")}),
     (f"{INSTANCES}=9000\n", tuned(row(INSTANCES, ">8192"), reapply="false"), {INSTANCES: ("9000", CONF, 1, "")}),
     (f"{INSTANCES}=900\n", tuned(row(INSTANCES, ">8192"), reapply="no"), {INSTANCES: ("8192", PROFILE, 4, "tuned")}),
     (f"{INSTANCES}=900\n", tuned(row(INSTANCES, "${x}"), reapply="0"), {INSTANCES: ("${x}", PROFILE, 4, "tuned")}),
@@ -66,8 +69,11 @@ def test_who_has_the_last_word(text, late, wanted):
     assert boots(text, late) == wanted
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-    st.sampled_from(("ufw", "networkd", "tuned", "rows", "sysctl", "path", "line", "key", "value", "text", "unknown", "reapply")), inner, max_size=6), max_leaves=20))
+NAMES = st.sampled_from(("ufw", "networkd", "tuned", "rows", "sysctl", "path", "line", "key", "value", "text", "unknown", "reapply"))
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=6), max_leaves=20))
 def test_nothing_that_a_node_says_breaks_it(late):
     sysctl_late.unread(late)
     assert {FORWARD} <= boots(f"{FORWARD}=1\n", late).keys() | {FORWARD}

@@ -5,15 +5,18 @@
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import late
 
-UFW = {"etc/default/ufw": "IPV6=yes\nDEFAULT_INPUT_POLICY=\"DROP\"\nIPT_SYSCTL=/etc/ufw/sysctl.conf\nIPT_MODULES=\"\"\n", "etc/ufw/ufw.conf": "ENABLED=yes\nLOGLEVEL=low\n",
+UFW = {"etc/default/ufw": "IPV6=yes\nDEFAULT_INPUT_POLICY=\"DROP\"\nIPT_SYSCTL=/etc/ufw/sysctl.conf\nIPT_MODULES=\"\"\n",
+       "etc/ufw/ufw.conf": "ENABLED=yes\nLOGLEVEL=low\n",
        "etc/ufw/sysctl.conf": "#net/ipv4/ip_forward=1\nnet/ipv4/ip_forward=0\n", "etc/systemd/system/multi-user.target.wants/ufw.service": ""}
 TUNED = {"etc/tuned/active_profile": "mine\n", "etc/tuned/tuned-main.conf": "# reapply\nreapply_sysctl = 1\n",
          "etc/tuned/mine/tuned.conf": "[main]\nsummary=x\ninclude=throughput-performance\n\n[sysctl]\nfs.inotify.max_user_instances=4096\n\n[vm]\nx=1\n",
          "usr/lib/tuned/throughput-performance/tuned.conf": "[main]\nsummary=y\n[sysctl]\n# a comment\nvm.swappiness=10\nfs.file-max=>8192\n",
          "etc/systemd/system/multi-user.target.wants/tuned.service": ""}
-NETWORKD = {"etc/systemd/networkd.conf": "[Network]\n#IPv4Forwarding=\nIPv4Forwarding=no\n", "etc/systemd/network/10-wan.network": "[Match]\nName=e*\n[Network]\nDHCP=yes\nIPForward=ipv4\n",
+NETWORKD = {"etc/systemd/networkd.conf": "[Network]\n#IPv4Forwarding=\nIPv4Forwarding=no\n",
+            "etc/systemd/network/10-wan.network": "[Match]\nName=e*\n[Network]\nDHCP=yes\nIPForward=ipv4\n",
             "etc/systemd/network/10-wan.network.d/more.conf": "[Network]\nIPMasquerade=both\n", "etc/systemd/network/10-x.netdev": "[Network]\nIPForward=yes\n",
-            "usr/lib/systemd/network/80-container-ve.network": "[Network]\nIPMasquerade=both\n", "usr/lib/systemd/system/multi-user.target.wants/systemd-networkd.service": ""}
+            "usr/lib/systemd/network/80-container-ve.network": "[Network]\nIPMasquerade=both\n",
+            "usr/lib/systemd/system/multi-user.target.wants/systemd-networkd.service": ""}
 
 
 def told(root, *layouts, **without):
