@@ -32,7 +32,7 @@ REVERT = "revert"  # what records of revert_run say in its place
 LEVELS, KUBELET = "restore_levels", "raise_kubelet"
 MANAGERS = ("start_former", "reset_state", "unlend")  # of manager_reset, which few nodes ever need
 ALONE = ("kernel_setting", "kernel_module", "file_limit", "unit_limit", "pinned_pod", "swap_persistence", "swap_off",
-         "restart_leader")  # of modules of their own
+         "unmask_kubelet", "restart_leader")  # of modules of their own
 SERVICE = ("enable_kubelet", "start_kubelet", "enable_runtime", "start_runtime")  # of kubelet_service
 REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + ALONE + SERVICE + MANAGERS + tuple(sorted(apply_api.SECONDS))
 
@@ -377,9 +377,9 @@ class _Executor:
 def _module_of(remedy):
     """The module of a step that has one to itself. Imported late: few nodes ever need one."""
     from ansible_collections.kubemend.remediation.plugins.module_utils import (
-        file_limit, kernel_module, kernel_setting, kubelet_service, manager_reset, pinned_pod, scheduler_restart, swap_off, unit_limit)
+        file_limit, kernel_module, kernel_setting, kubelet_service, manager_reset, pinned_pod, scheduler_restart, swap_off, unit_limit, unit_unmask)
     own = {"kernel_setting": kernel_setting, "kernel_module": kernel_module, "file_limit": file_limit, "unit_limit": unit_limit, "pinned_pod": pinned_pod,
-           "swap_persistence": swap_off, "swap_off": swap_off, "restart_leader": scheduler_restart}
+           "swap_persistence": swap_off, "swap_off": swap_off, unit_unmask.REMEDY: unit_unmask, "restart_leader": scheduler_restart}
     return kubelet_service if remedy in SERVICE else own.get(remedy, manager_reset)
 
 

@@ -27,7 +27,7 @@ ENTRY = re.compile(r"[0-9]{3,}-[A-Za-z0-9_%-]+\Z")
 COMMITTED, NOT_DONE, SUPERSEDED = "committed", "not_done", "superseded"
 CONFIG_MAP = "configmap:"  # what `real` of an entry begins with that is about a text of the API: configmap:<namespace>/<name>#<key>
 WORKLOAD = "workload:"  # and that is about the resources of a workload's containers: workload:<its path in the API>
-UNIT = "unit:"  # and that is about whether a unit of systemd is enabled: unit:<its name>; its bytes are what is-enabled says
+UNIT = "unit:"  # and that is about whether a unit of systemd is enabled: unit:<its name>; its bytes are what is-enabled says; masked: unit:<the link>
 LEVEL = "level:"  # and that is about a log level of a running process: level:<component>, level:kubelet/<node>
 
 
@@ -103,7 +103,7 @@ def in_api(intent):
 
 
 def is_unit(intent):
-    """Whether an entry is about a unit of systemd that was enabled or disabled, which lies in links of systemd's own making."""
+    """Whether an entry is about a unit of systemd that was enabled, disabled or unmasked, which lies in links of systemd's own making."""
     return intent["real"].startswith(UNIT)
 
 

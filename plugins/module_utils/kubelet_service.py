@@ -204,13 +204,22 @@ def _of(intent):
     return intent["real"][len(journal.UNIT):]
 
 
+def _masks():
+    from ansible_collections.kubemend.remediation.plugins.module_utils import unit_unmask  # few nodes ever have such an entry
+    return unit_unmask
+
+
 def present(intent):
-    """The digest of what is-enabled says of an entry's unit now; ChangeError."""
+    """The digest of what is-enabled says of an entry's unit now, or of its mask; ChangeError."""
+    if _of(intent).startswith("/"):
+        return _masks().present(_of(intent))
     return _digest(state(_of(intent))["enabled"])
 
 
 def put_back(one, intent, former, step):
     """What an entry left, as it was before: a revert. one: {sha256_left}; former: the bytes of before."""
+    if _of(intent).startswith("/"):
+        return _masks().put_back(_of(intent), one["sha256_left"], former, step)
     return switch(_of(intent), one["sha256_left"], former.decode("utf-8", "replace").strip(), step)
 
 

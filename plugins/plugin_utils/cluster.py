@@ -44,6 +44,7 @@ class Host:
     working: frozenset[str] = frozenset()  # runs of ours that are at work there
     api_way: Mapping[str, Any] = field(default_factory=dict)
     scheduler_log: Mapping[str, Any] = field(default_factory=dict)
+    clock: tuple[float, float] | None = None  # seconds by which it is ahead of the controller's, at least and at most
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -111,6 +112,9 @@ class Cluster:
         return (self.answer("server") or {}).get("git_version")
 
 
+LAST = 253402300799.0  # the end of the year 9999, in seconds since the epoch
+
+
 def host_of(document: Mapping[str, Any]) -> Host:
     """The extract of one node evidence document."""
     system = control_plane.data(document, "system")
@@ -126,7 +130,16 @@ def host_of(document: Mapping[str, Any]) -> Host:
         {name: record.get("status", "error") for name, record in document.get("collectors", {}).items()},
         control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"),
         moment(kubelet.get("started_at")), pinning.extract(document), node_identity.extract(document), _working(control_plane.data(document, "journal")),
-        control_plane.data(document, "api_way"), control_plane.data(document, "scheduler_log"))
+        control_plane.data(document, "api_way"), control_plane.data(document, "scheduler_log"), _clock(document, system.get("clock")))
+
+
+def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | None:
+    """Between which bounds the host's clock is ahead of the controller's; None where one of the three times is missing, or they contradict each other."""
+    times = [value for value in (document.get("asked_at"), clock, document.get("received_at"))
+             if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < LAST]
+    if len(times) < 3 or times[0] > times[2]:
+        return None
+    return times[1] - times[2], times[1] - times[0]
 
 
 def _working(journal: Mapping[str, Any]) -> frozenset[str]:

@@ -27,6 +27,11 @@ def why(scene: Scene) -> str | None:
     return f"{fence}; {lifted(scene, FENCED)}" if fence else None
 
 
+def beside_mask(scene: Scene) -> str | None:
+    """Another sign than a mask that somebody took the node out: whoever did both meant it, so that no mask is taken away beside it."""
+    return None if _silent(scene) else _fence(scene)
+
+
 def lifted(scene: Scene, word: str) -> str:
     """With what is allowed already: a variable that is given anew replaces what it was."""
     return f"allow it with {ALLOW.format(','.join(sorted({*scene.consent.allow, word})))}"

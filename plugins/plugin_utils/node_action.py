@@ -77,10 +77,10 @@ class NodeAction(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         spec = {"evidence_dir": {"type": "path"}, "timeout": {"type": "int", "default": 30}, **self.SPEC}
         result, task_vars, args, host = self._begun(tmp, task_vars, spec)
-        started = time.monotonic()
+        started, asked_at = time.monotonic(), time.time()
         params = {name: value for name, value in args.items() if name != "evidence_dir"}
         status, reason, answer = self._ask(host, params, task_vars)
-        document = evidence.envelope(host, status, reason, answer)
+        document = {**evidence.envelope(host, status, reason, answer), "asked_at": asked_at, "received_at": time.time()}
         # A host that does not answer is known to the cluster's API by its address, or by nothing.
         document["address"] = self._play_context.remote_addr
         try:

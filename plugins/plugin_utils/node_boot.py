@@ -130,7 +130,7 @@ def read(document: Mapping[str, Any]) -> NodeBoot:
 def problems(node: NodeBoot) -> Iterator[Problem]:
     """KM520: what is missing, and what the next boot takes away. Of the next boot nothing is said while a file is not known."""
     known = node.limits is not None and not node.unread()
-    boots = sysctl_files.at_boot(node.limits.records, (*boot.RUNNING, FORWARDING, IPV6)) if node.limits else {}
+    boots = node.limits.booted((*boot.RUNNING, FORWARDING, IPV6)) if node.limits else {}
     hands = sysctl_files.by_hand(node.limits.records, (*boot.RUNNING, FORWARDING)) if node.limits else {}
     both = boots.get(IP_FORWARD), boots.get(FORWARDING)
     # Where both names are set and differ, the one that is written last counts: nothing is said of the next boot.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, limits_conf, sysctl_files
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, limits_conf, sysctl_files, sysctl_late
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.sysctl_files import Setting
 
@@ -129,8 +129,12 @@ class Limits:
         return items(self.seen.get("sysctl_files"))
 
     def at_boot(self) -> dict[str, Setting]:
-        """What systemd-sysctl sets of what is watched here."""
-        return sysctl_files.at_boot(self.records, (*TARGETS, NR_OPEN, PID_MAX))
+        """What a boot sets of what is watched here: systemd-sysctl, and who comes after it."""
+        return self.booted((*TARGETS, NR_OPEN, PID_MAX))
+
+    def booted(self, keys: tuple[str, ...]) -> dict[str, Setting]:
+        """The same of these keys."""
+        return sysctl_late.at_boot(self.seen.get("late"), sysctl_files.at_boot(self.records, keys), keys)
 
     def by_hand(self) -> dict[str, Setting]:
         """What `sysctl --system` would set."""
@@ -138,7 +142,8 @@ class Limits:
 
     def unread_sysctl(self) -> list[str]:
         """Where settings may stand that nobody could read."""
-        return [path for path, dummy in sysctl_files.unreadable(self.records)] + self._unlisted("sysctl_files", sysctl_files.FOLDERS)
+        found = [path for path, dummy in sysctl_files.unreadable(self.records)] + sysctl_late.unread(self.seen.get("late"))
+        return found + self._unlisted("sysctl_files", sysctl_files.FOLDERS)
 
     def unread_limits(self) -> list[str]:
         """Where limits of logins may stand that nobody could read."""
@@ -303,7 +308,8 @@ def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lastin
         path, line, text, most = max(higher, key=lambda one: one[3])
         is_later = (posixpath.basename(found.path), found.line) > (posixpath.basename(path), line)
         yield Lasting(key, running, max(most, running), f"{path}:{line} says {most}, and {place(found)}, which "
-                      + ("is read later" if is_later else "names it without a pattern") + f", says {value}; the kernel has {running} now",
+                      + (f"{found.who} sets after sysctl.d" if found.who else "is read later" if is_later else "names it without a pattern")
+                      + f", says {value}; the kernel has {running} now",
                       ((path, line, f"{key} = {text}"), won))
     elif running > value and not (key == FILE_MAX and running == UNBOUNDED):
         yield Lasting(key, running, running, f"the kernel has {running}, and {place(found)} brings it back to {value} at the next boot", (won,))
@@ -336,6 +342,12 @@ def later(limits: Limits, key: str, wanted: int) -> tuple[str | None, str]:
         return f"a line -{key} without a value is read after {FILE} and keeps it from being set at boot: take that line away", "; ".join(notes)
     if _is_less(boot, wanted):
         return f"{place(boot)} is read after {FILE} and says {one_line(boot.value, 80)}: raise it there, or take the line away", "; ".join(notes)
+    keys = (key, sysctl_late.SAME[key]) if key in sysctl_late.SAME else (key,)
+    late = sysctl_late.at_boot(limits.seen.get("late"), {key: boot}, keys)
+    over = next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
+    if over:
+        why = f"{place(over)} says {one_line(over.value, 80)}, which {over.who} sets after sysctl.d: raise it there, or take the line away"
+        return why, "; ".join(notes)
     if hand and _is_less(hand, wanted):
         notes.insert(0, f"sysctl --system reads {place(hand)} last, which says {one_line(hand.value, 80)}: change that line too")
     return None, "; ".join(notes)

@@ -1,16 +1,16 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: a node's kubelet or runtime brought back, as steps: enabled at boot, and started where it is down and nothing ends it."""
+"""PRIVATE to this collection: a node's kubelet or runtime brought back, as steps: enabled at boot, started where it is down and nothing ends it, unmasked."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service
+from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service, unit_unmask
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, fencing, kubelet_unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests, node_runtime
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
@@ -18,6 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import S
 
 ENABLE, START = kubelet_service.ENABLE, kubelet_service.START
 ENABLE_RUNTIME, START_RUNTIME = kubelet_service.ENABLE_RUNTIME, kubelet_service.START_RUNTIME
+UNMASK, UNMASK_RISK = unit_unmask.REMEDY, 3
 RISK = {ENABLE: 1, START: 2, ENABLE_RUNTIME: 1, START_RUNTIME: 2}
 PENDING = "pending_changes"
 # What a start mends. One that systemd starts again and again ends of something else, which its own finding names.
@@ -47,6 +48,51 @@ def started(scene: Scene) -> Step | None:
     """KM502: the unit started, where nothing but that is missing."""
     service = _kubelet(scene)
     return _start(scene, service) if _down(service.unit) else None
+
+
+def unmasked(scene: Scene) -> Sequence[Step]:
+    """KM503: the unit unmasked, where that is allowed; enabled and started behind it where it would not be there, all of it or nothing."""
+    masked = _kubelet(scene)
+    unit, mask = masked.unit, masked.facts.get("mask")
+    known: Mapping[str, Any] = mask if isinstance(mask, Mapping) else {}
+    links = [one for one in known.get("links") or () if isinstance(one, Mapping)]
+    blocked = left_out(scene, scene.finding.host or "") or fencing.why(scene) or _both(scene) or _no_mask(unit, links, known)
+    link = links[0] if links else {}
+    diff = f"--- {link.get('path')} -> {link.get('to')}\n" if link else ""
+    note = ("systemctl unmask of this unit alone, and systemd's daemon-reload, which is refused where pods with devices run unless kubelet_restart is "
+            "allowed; it takes up what else was changed in units' files; a revert masks it again, and stops nothing")
+    step = _step(scene, masked, UNMASK, blocked, diff, note, UNMASK_RISK)
+    path = link.get("path") or kubelet_service.path_of(unit.name)
+    rows = [replace(step, limit=unit_unmask.SECONDS, change={"kind": UNMASK, "path": path, "unit": unit.name, "to": link.get("to")})]
+    behind = replace(masked, unit=replace(unit, load="loaded", file_state="enabled" if known.get("wanted") else kubelet_service.FORMER[0]))
+    if not known.get("wanted"):
+        note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
+        rows.append(_step(scene, behind, ENABLE, None, f"systemctl is-enabled {unit.name}: disabled -> {kubelet_service.ENABLED}\n", note, UNMASK_RISK))
+    if _down(behind.unit):
+        rows.append(replace(_start(scene, behind), risk=UNMASK_RISK))
+    return rows
+
+
+def _both(scene: Scene) -> str | None:
+    """Another sign of fencing beside the mask."""
+    other = fencing.beside_mask(scene)
+    return other and (f"{other}, and its kubelet is masked too: nothing here unmasks it then; ask who did both, and undo the other first, or "
+                      "systemctl unmask by hand")
+
+
+def _no_mask(unit: Unit, links: Sequence[Mapping[str, Any]], known: Mapping[str, Any]) -> str | None:
+    """Why there is no one link that masks it and could be taken away."""
+    if unit.name not in kubelet_service.UNITS or unit.family == "rke2" and not unit.runs:
+        return _unknown(replace(unit, load="loaded", file_state=""))
+    if not known:
+        return "its evidence does not say where the mask lies: run again"
+    if not links:
+        return f"no link masks it any more, and systemd has not read that: systemctl daemon-reload, then systemctl start {unit.name}"
+    if links[0].get("to") is None:
+        return f"{links[0].get('path')} is an empty file, which a power cut may have left as well: put back what it held, or remove it, by hand"
+    if len(links) > 1:
+        return f"it is masked twice, by {' and '.join(str(one.get('path')) for one in links)}: take them away by hand"
+    return None if known.get("file") else "behind the mask there is no file of the unit: whoever masked it may have removed the kubelet too"
 
 
 def runtime(scene: Scene) -> Sequence[Step]:
@@ -165,9 +211,9 @@ def _step(scene: Scene, service: Service, remedy: str, blocked: str | None, diff
     label = re.sub(r"[^A-Za-z0-9.-]+", "-", name)
     former = unit.file_state if remedy == service.enable else None
     return Step(label, where, finding.code, remedy, risk or RISK[remedy], unit.name, service.component, finding.node, blocked_by=blocked, note=note,
-                diff=diff, limit=kubelet_service.SECONDS[remedy], expect={"component": service.component},
+                diff=diff, limit=kubelet_service.SECONDS.get(remedy, unit_unmask.SECONDS), expect={"component": service.component},
                 guard={"allow": sorted(scene.consent.allow)},
                 change={"kind": remedy, "path": kubelet_service.path_of(unit.name), "unit": unit.name, "former": former})
 
 
-REMEDIES = {"KM501": enabled, "KM502": started, "KM508": runtime}
+REMEDIES = {"KM501": enabled, "KM502": started, "KM503": unmasked, "KM508": runtime}

@@ -129,8 +129,8 @@ def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
 
 START, LEADER = "start_former", "restart_leader"
 PROBE, CLEAN_UP, UNCORDON, PATCH, PINNED = "probe", "clean_up", "uncordon", "patch", "pinned"
-_RANK = {"recover": 0, "restore_levels": 1, "move_out": 1, "enable_runtime": 1, "start_runtime": 1, "enable_kubelet": 4, "edit_manifest": 2, "edit_config": 2,
-         "restart": 2, "kubeadm_config": 9, UNCORDON: 9, "patch_workload": 9, CLEAN_UP: 10, PROBE: 11}
+_RANK = {"recover": 0, "restore_levels": 1, "move_out": 1, "enable_runtime": 1, "start_runtime": 1, "enable_kubelet": 4, "unmask_kubelet": 4,
+         "edit_manifest": 2, "edit_config": 2, "restart": 2, "kubeadm_config": 9, UNCORDON: 9, "patch_workload": 9, CLEAN_UP: 10, PROBE: 11}
 
 
 def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bool, str, int, str]:

@@ -35,7 +35,8 @@ class Setting:
     """A key's value and the line that decides it.
 
     path: the file as it lies in its folder; real: where it leads when it is a link, and so what to edit. overrides: (path, line, value) of
-    the assignments that lose to it, as they are read. An explicit one beats every glob, so one of them may stand further down.
+    the assignments that lose to it, as they are read. An explicit one beats every glob, so one of them may stand further down. who: whose
+    setting it is, where something sets it once the files of sysctl.d are read (plugin_utils/sysctl_late.py).
     """
 
     key: str
@@ -44,6 +45,7 @@ class Setting:
     line: int
     real: str | None = None
     overrides: tuple[Place, ...] = ()
+    who: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,12 @@ def by_hand(records: Any, keys: Iterable[str]) -> dict[str, Setting]:
     """What `sysctl --system` sets of these keys, by their canonical names."""
     files = _chosen(records, hidden=True) + [record for record in conf_lines.usable(records) if record["path"] == CONF]
     lines = [line for record in files for line in _parsed(record)]
+    return _settings(lines, keys, _procps(lines))
+
+
+def of_file(record: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Setting]:
+    """What `sysctl -p` sets of these keys by this file alone, by their canonical names."""
+    lines = _parsed(record)
     return _settings(lines, keys, _procps(lines))
 
 

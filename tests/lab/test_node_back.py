@@ -11,7 +11,10 @@ import json
 from tests.lab import bringup, interrupt, playbook
 from tests.lab.repairing import CONSENT, broken, codes, ended
 
-ENABLE, START = "enable_kubelet", "start_kubelet"
+ENABLE, START, UNMASK = "enable_kubelet", "start_kubelet", "unmask_kubelet"
+MASK = "/etc/systemd/system/kubelet.service"
+RISK = ("-e", "kubemend_max_risk=3")
+ALLOWED = (*RISK, "-e", "kubemend_allow=fenced")
 
 
 def said(cluster, word: str) -> str:
@@ -74,3 +77,25 @@ def test_a_node_that_somebody_cordoned_is_left_alone(cluster, play):
             assert done.returncode == 2 and "kubemend_allow=fenced" in report["plan"][0]["blocked_by"] and unit(cluster)[0] == "disabled", done.stdout[-4000:]
         finally:
             cluster.kubectl("uncordon", "w1")
+
+
+def test_a_masked_kubelet_is_untouched_until_that_is_allowed(cluster, play, tmp_path):
+    with broken(cluster, "kubelet-masked", target="w1"):
+        cluster.exec("w1", ["systemctl", "stop", "kubelet"])
+        cluster.wait(lambda: not ready(cluster), 120, "w1 to be not ready")
+        done, report = play(*RISK)
+        assert done.returncode == 2 and {step["blocked_by"].endswith("kubemend_allow=fenced") for step in report["plan"]} == {True}, done.stdout[-4000:]
+        done, report = play("--check", "--diff", *ALLOWED)
+        assert done.returncode == 0 and f"--- {MASK} -> /dev/null" in done.stdout and unit(cluster) == ("masked", "inactive"), done.stdout[-4000:]
+        assert [(step["remedy"], step["risk"]) for step in report["plan"]] == [(UNMASK, 3), (START, 3)]
+        done, report = play(*ALLOWED)
+        assert (done.returncode, ended(report), codes(report)) == (0, ["done"] * 2, set()), done.stdout[-4000:]
+        assert unit(cluster) == ("enabled", "active")
+        cluster.wait(lambda: ready(cluster), 60, "w1 to be ready")
+        run_id = report["run_id"]
+        done, report = play(*ALLOWED)
+        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[-4000:]
+        # And back: masked by the same link, and its kubelet runs on.
+        done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={run_id}", report=str(tmp_path / "revert"))
+        assert done.returncode == 0 and cluster.exec("w1", ["readlink", MASK]).stdout == b"/dev/null\n", done.stdout[-4000:]
+        assert unit(cluster) == ("masked", "active")

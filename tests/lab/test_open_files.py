@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 
-from tests.lab import kernel, limits, playbook
+from tests.lab import kernel, limits, logins, playbook
 from tests.lab.repairing import broken
 
 CONSENT = ("-e", "kubemend_max_risk=1")
@@ -112,3 +113,75 @@ def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluste
             assert done.returncode == 0 and nofile(cluster, pid) == ["2000", "15000"], done.stdout[-3000:]
         finally:
             cluster.exec("w1", f"rm -rf {dropin.rpartition('/')[0]}; systemctl daemon-reload")
+
+
+LOGINS = "/etc/security/limits.d/99-zz-kubemend.conf"
+
+
+def lines(cluster) -> list[str]:
+    """Our file for logins of w1, below its headline."""
+    return cluster.exec("w1", f"cat {LOGINS} 2>/dev/null; true").stdout.decode().splitlines()[1:]
+
+
+@contextlib.contextmanager
+def ours_gone(cluster):
+    """Our file for logins is gone afterwards, whatever happened."""
+    try:
+        yield
+    finally:
+        cluster.exec("w1", ["rm", "-f", LOGINS])
+
+
+def taken_back(cluster, report, folder) -> None:
+    """Its run reverted, and our file gone."""
+    done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={report['run_id']}", report=str(folder))
+    assert done.returncode == 0 and lines(cluster) == [], done.stdout[-3000:]
+
+
+def test_a_limit_that_no_process_can_have_is_mended_while_the_open_session_stays(cluster, play, tmp_path):
+    with broken(cluster, "limits-lock-out", target="w1"), ours_gone(cluster), logins.person(cluster), logins.login(cluster) as opened:
+        shell, had = opened("echo $$"), opened("ulimit -Hn")
+        assert shell.isdigit() and had.isdigit()
+        asked = (*CONSENT, "-e", "kubemend_faults=KM406")
+        done, report = play("--check", "--diff", *asked)
+        assert (done.returncode, [(step["remedy"], step["target"]) for step in report["plan"]], lines(cluster)) == (0, [("file_limit", LOGINS)], []), \
+            done.stdout[-3000:]
+        done, report = play(*asked)
+        assert (done.returncode, [step["state"] for step in report["steps"]], found(report)) == (0, ["done"], set()), done.stdout[-4000:]
+        (line,) = lines(cluster)
+        assert line.startswith("* hard nofile ") and f"+{line}" in done.stdout
+        # The way back is still open, as it was; a second login has what the line says.
+        assert opened("echo $$ $(ulimit -Hn)") == f"{shell} {had}"
+        with logins.login(cluster) as second:
+            assert second("ulimit -Hn") == line.split()[3]
+        again, second_report = play(*asked)
+        assert (again.returncode, second_report["plan"], second_report["steps"]) == (0, [], []), again.stdout[-3000:]
+        taken_back(cluster, report, tmp_path / "revert")
+        assert opened("echo $$") == shell
+
+
+def test_a_login_at_its_limit_has_more_from_the_next_one_on(cluster, play, tmp_path):
+    theirs, asked = "/etc/security/limits.d/50-lab.conf", (*CONSENT, "-e", "kubemend_nofile=18000", "-e", "kubemend_faults=KM404", "-e", "kubemend_deep=true")
+    cluster.write("w1", theirs, "* - nofile 1500\n")
+    cluster.write("w1", "/usr/local/bin/kubemend-lab-hold", limits.HOLD)
+    try:
+        with logins.person(cluster), logins.login(cluster) as opened:
+            assert opened("ulimit -Hn") == "1500"
+            shell = logins.session(cluster, opened)
+            opened.begin("python3 /usr/local/bin/kubemend-lab-hold files 1500")
+            held = f"ls /proc/$(pgrep -u {logins.USER} -f kubemend-lab-hold)/fd 2>/dev/null | wc -l"
+            cluster.wait(lambda: int(cluster.exec("w1", held).stdout) > 1490, 30, "a login that has as many files open as it may")
+            done, report = play("--check", "--diff", *asked)
+            (step,) = report["plan"]
+            assert (done.returncode, step["remedy"], step["target"], step["blocked_by"]) == (0, "file_limit", LOGINS, None), done.stdout[-3000:]
+            done, report = play(*asked)
+            # What runs keeps its limit, and is found still: that is no failure of a step that counts from the next login.
+            assert (done.returncode, [one["state"] for one in report["steps"]], found(report)) == (0, ["done"], {"KM404"}), done.stdout[-4000:]
+            assert lines(cluster) == ["* hard nofile 18000"] and nofile(cluster, shell) == ["1500", "1500"]
+            with logins.login(cluster) as second:
+                assert second("echo $(ulimit -Sn) $(ulimit -Hn) $(ulimit -Sn 9000; ulimit -Sn)") == "1500 18000 9000"
+            again, second_report = play(*asked)
+            assert (again.returncode, second_report["plan"], second_report["steps"]) == (0, [], []), again.stdout[-3000:]
+            taken_back(cluster, report, tmp_path / "revert")
+    finally:
+        cluster.exec("w1", f"rm -f {theirs} {LOGINS} /usr/local/bin/kubemend-lab-hold")

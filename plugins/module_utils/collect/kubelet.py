@@ -9,7 +9,7 @@ __metaclass__ = type
 
 import os
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, kubeconfig, procfs, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, kubeconfig, procfs, unit, unit_mask
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.command import CommandError
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Failed
 
@@ -30,6 +30,8 @@ def collect(context):
     found = unit.unit(block) if block else None
     if found:
         found.update(_start(block), unit_file_state=_enabled(found))
+        if "masked" in (found["load_state"], found["unit_file_state"].partition("-")[0]):
+            found["mask"] = unit_mask.facts(found["name"])
     if process is None and found is None:
         if trouble:
             raise Failed(trouble)

@@ -11,7 +11,7 @@ import errno
 import os
 import re
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, procfs, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, late, procfs, unit
 
 KERNEL = ("fs.file-max", "fs.nr_open", "fs.inotify.max_user_instances", "fs.inotify.max_user_watches", "fs.inotify.max_queued_events",
           "kernel.pid_max", "kernel.threads-max")
@@ -38,7 +38,7 @@ def collect(context):
     blocks = _blocks(context.seconds(5))
     found = {"kernel": kernel(), "file_nr": file_nr(files.text("/proc/sys/fs/file-nr", 256, "")), "threads": threads(files.text("/proc/loadavg", 256, "")),
              "inotify": tried(), "init": init(), "processes": _processes(context.processes, blocks or {}),
-             "units": None if blocks is None else [one for one in map(of_unit, blocks.values()) if one], "pam": pam()}
+             "units": None if blocks is None else [one for one in map(of_unit, blocks.values()) if one], "pam": pam(), "late": late.facts()}
     room = ROOM
     for key, folders, single in (("sysctl_files", _folders(), "/etc/sysctl.conf"), ("limits_files", ("/etc/security/limits.d",), "/etc/security/limits.conf")):
         paths, unlisted = conf_files(folders)

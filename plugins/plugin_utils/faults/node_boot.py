@@ -108,7 +108,8 @@ FAULTS = (
                     "where no file asks for it nothing is said). As a warning, too, what is right now and will not be after the next boot: a file of "
                     "sysctl.d says 0, no file says 1 (k3s and the like, and docker, set it themselves and are left out), or br_netfilter is loaded and no "
                     "file of modules-load.d names it. A node that is a container has the modules of its machine: of them, and of what made its settings, "
-                    "nothing is said. ufw's own sysctl.conf, firewalld and networkd may set ip_forward later than sysctl.d does, and are not read.",
+                    "nothing is said. What ufw's own sysctl.conf, systemd-networkd and the profile of tuned set after sysctl.d counts; firewalld, which "
+                    "switches forwarding on where a zone masquerades, is not read.",
         remedy="The plan writes the setting into one file of ours in /etc/sysctl.d, which is read after the others, and tells the kernel; a module into one in "
                "/etc/modules-load.d, and loads it. Nothing restarts. Where another file of sysctl.d is read later still and says less, nothing is written, and "
                "the plan names it. A revert takes the lines away, and leaves what runs.",

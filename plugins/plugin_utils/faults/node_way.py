@@ -107,6 +107,6 @@ FAULTS = (
         cluster_needs=("nodes",),
         cluster=unheard,
         references=("https://kubernetes.io/docs/concepts/architecture/nodes/#condition",),
-        explained_by=frozenset((("KM518", None),)),
+        explained_by=frozenset((("KM518", None), ("KM526", None))),
     ),
 )

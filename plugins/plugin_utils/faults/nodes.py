@@ -43,7 +43,7 @@ def masked(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     until = " until the next boot" if unit.file_state == "masked-runtime" else ""
     runs = "; its process runs on until it ends" if unit.runs else ""
     remedy = ("see whether its file is a link to /dev/null or was emptied (ls -l, systemctl cat); ask who masked it, and why; nothing here repairs this node "
-              f"unless kubemend_allow has fenced; systemctl unmask {shell_name(unit.name, 'UNIT')} ends it")
+              f"unless kubemend_allow has fenced; with kubemend_max_risk=3 too the plan unmasks it, as systemctl unmask {shell_name(unit.name, 'UNIT')} does")
     hits = [Hit(f"the kubelet of {host.node or host.host} is masked{until}: somebody took the node out on purpose{runs}", (proof(host, unit),), remedy,
                 host=host.host, node=host.node, component="kubelet")] if unit.masked else []
     yield Outcome(tuple(hits), host=host.host, component="kubelet")
@@ -93,8 +93,9 @@ FAULTS = (
                     "was taken out on purpose, and whoever did may be at work there. A kubelet that was running goes on until it ends. "
                     "An empty unit file, as a power cut may leave one, reads as masked too.",
         remedy="Look whether its file is a link to /dev/null or empty (systemctl cat); ask who masked it. "
-               "No repair touches such a node without kubemend_allow: [fenced].",
-        risk=0,
+               "No repair touches such a node without kubemend_allow: [fenced]; with it, and kubemend_max_risk=3, the kubelet is unmasked, enabled and "
+               "started, unless something else says too that the node was taken out (a cordon, a taint, a Node object that is gone).",
+        risk=3,
         needs=("kubelet",),
         node=masked,
         references=("https://www.freedesktop.org/software/systemd/man/latest/systemctl.html#mask%20UNIT%E2%80%A6",),

@@ -127,10 +127,81 @@ def test_units_of_other_installers(node, name, changes, said):
     assert node.blocked() == said if said is None else said in node.blocked()
 
 
-def test_a_masked_kubelet_is_not_brought_back_whatever_is_allowed(node):
+def test_a_masked_kubelet_is_not_enabled_or_started_beside_its_mask(node):
     node.set(**DOWN, unit_file_state="masked", load_state="masked")
     node.set("m1", unit_file_state="disabled", load_state="loaded", active_state="active")
     assert [step.host for step in node.steps("fenced", stopped=["w1"])] == ["m1"]
+
+
+MASK = "/etc/systemd/system/kubelet.service"
+MASKED = {"unit_file_state": "masked", "load_state": "masked"}
+BEHIND = {"links": [{"path": MASK, "to": "/dev/null"}], "file": "/usr/lib/systemd/system/kubelet.service", "wanted": True}
+UNMASK = node_plan.UNMASK
+
+
+class Masked(Node):
+    """w1, whose kubelet is masked and down."""
+
+    def mask(self, mask, **changes):
+        self.set(**{**DOWN, **MASKED, "mask": {**BEHIND, **mask} if isinstance(mask, dict) else mask, **changes})
+        return self
+
+    def steps(self, *allow, max_risk=3, stopped=()):
+        documents = self.world.documents
+        result, clusters = judge.examine([*documents.values(), *([self.world.api] if self.world.api else [])], faults=frozenset(("KM501", "KM502", "KM503")))
+        return plan.plan(result.findings, clusters, documents.__getitem__, plan.Consent(max_risk, frozenset(allow)), node_plan.REMEDIES, judge.KEY_DIGITS)
+
+
+@pytest.fixture
+def masked(world):
+    return Masked(world).mask({})
+
+
+def test_a_masked_kubelet_is_untouched_until_that_is_allowed(masked):
+    assert masked.blocked() == "the kubelet of w1 is masked, which somebody did on purpose; " + ALLOW + "fenced"
+    assert {step.blocked_by for step in masked.steps("fenced", max_risk=2)} == {"risk 3 needs -e kubemend_max_risk=3"}
+    unmask, start = masked.steps("fenced")
+    assert (unmask.remedy, unmask.code, unmask.risk, unmask.allowed, start.remedy, start.risk, start.allowed) == (UNMASK, "KM503", 3, True, START, 3, True)
+    assert unmask.diff == f"--- {MASK} -> /dev/null\n" and unmask.guard == {"allow": ["fenced"]}
+    assert "daemon-reload, which is refused where pods with" in unmask.note
+    assert unmask.change == {"kind": UNMASK, "path": MASK, "unit": "kubelet.service", "to": "/dev/null"} and "masks it again" in unmask.note
+    assert start.change["unit"] == "kubelet.service" and start.diff == "systemctl is-active kubelet.service: inactive -> active\n"
+
+
+@pytest.mark.parametrize(("mask", "changes", "remedies"), [
+    ({"wanted": False}, {}, [UNMASK, ENABLE, START]), ({"wanted": False}, {"active_state": "active", "sub_state": "running"}, [UNMASK, ENABLE]),
+    ({}, {"active_state": "active", "sub_state": "running"}, [UNMASK]), ({}, {"active_state": "failed", "result": "exit-code"}, [UNMASK, START]),
+    ({"links": [{"path": "/run/systemd/system/kubelet.service", "to": "/dev/null"}]}, {"unit_file_state": "masked-runtime"}, [UNMASK, START])])
+def test_what_follows_once_it_is_unmasked(masked, mask, changes, remedies):
+    steps = masked.mask(mask, **changes).steps("fenced")
+    assert [step.remedy for step in steps] == remedies and all(step.allowed and step.risk == 3 for step in steps)
+    assert {step.change["former"] for step in steps if step.remedy == ENABLE} <= {"disabled"}
+
+
+@pytest.mark.parametrize(("mask", "changes", "said"), [
+    ({"links": [{"path": MASK, "to": None}]}, {}, "is an empty file, which a power cut may have left"), ({"links": []}, {}, "systemctl daemon-reload, then"),
+    ({"links": [{"path": MASK, "to": "/dev/null"}, {"path": "/run/x", "to": "/dev/null"}]}, {}, "it is masked twice, by " + MASK + " and /run/x"),
+    ({"file": None}, {}, "may have removed the kubelet too"), ({}, {"name": "rke2-server.service"}, "which one is this node's cannot be told"),
+    ({}, {"name": "snap.microk8s.daemon-kubelite.service"}, "snap start --enable"), ({}, {"name": "other.service"}, "none that is known here"),
+    (None, {}, "does not say where the mask lies"), (["x"], {}, "does not say where the mask lies")])
+def test_a_mask_that_is_not_one_link_is_left(masked, mask, changes, said):
+    why = masked.mask(mask, **changes).blocked("fenced")
+    assert said in why and not any(step.allowed for step in masked.steps("fenced"))
+
+
+def test_another_sign_beside_the_mask_keeps_it(masked):
+    masked.api_node().update(unschedulable=True, cordon=None)
+    assert masked.blocked("fenced").startswith("somebody cordoned w1, and its kubelet is masked too: nothing here unmasks it then")
+    masked.api_node().update(unschedulable=False, taints=[{"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}])
+    assert "out-of-service" in masked.blocked("fenced") and "masked too" in masked.blocked("fenced")
+    masked.world.data("api", "nodes")["items"].remove(masked.api_node())
+    assert "the Node object of w1 is gone" in masked.blocked("fenced") and "masked too" in masked.blocked("fenced")
+
+
+def test_a_masked_kubelet_after_a_power_cut_needs_both_words(masked):
+    masked.world.api = None
+    assert masked.blocked("fenced").endswith(ALLOW + "api_down,fenced") and masked.blocked("api_down").endswith(ALLOW + "api_down,fenced")
+    assert masked.blocked("api_down", "fenced") is None
 
 
 def test_a_node_that_somebody_took_out(node):

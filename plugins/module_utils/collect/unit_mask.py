@@ -1,0 +1,47 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: where a unit's mask lies, and what would count without it."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+ETC, RUN = "/etc/systemd/system", "/run/systemd/system"
+MASKS = (ETC, RUN)
+OWN = ("/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+NOWHERE = "/dev/null"
+KINDS = (".wants", ".requires", ".upholds")
+
+
+def facts(name, root=""):
+    """{links: [{path, to}], file, wanted} of a unit that is masked.
+
+    to: what the link says, None of an empty file, which systemd takes like a mask; file: the unit's own file behind the mask, or None; wanted: whether
+    a link of somebody else's unit in /etc brings it at a boot once it is unmasked.
+    """
+    places = [os.path.join(folder, name) for folder in MASKS]
+    links = [{"path": path, "to": to} for path in places for there, to in [mask(root + path)] if there]
+    masks = [one["path"] for one in links]
+    behind = [os.path.join(folder, name) for folder in MASKS + OWN if os.path.join(folder, name) not in masks]
+    return {"links": links, "file": next((path for path in behind if os.path.isfile(root + path)), None), "wanted": wanted(name, root + ETC)}
+
+
+def mask(path):
+    """(whether what lies there masks a unit, what the link says): (True, None) of an empty file."""
+    try:
+        to = os.readlink(path)
+    except OSError:  # no link
+        return (os.path.isfile(path) and not os.path.getsize(path)), None
+    return os.path.normpath(os.path.join(os.path.dirname(path), to)) == NOWHERE, to
+
+
+def wanted(name, folder):
+    """Whether a link in this folder of units has another unit start this one."""
+    try:
+        targets = [one for one in os.listdir(folder) if one.endswith(KINDS)]
+    except OSError:
+        return False
+    return any(os.path.lexists(os.path.join(folder, one, name)) for one in targets)

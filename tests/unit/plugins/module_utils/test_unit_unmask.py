@@ -1,0 +1,215 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A kubelet unmasked on its node: guarded, journalled, proven, taken back. systemctl is a program that reads the folders, and remembers what it read."""
+
+import json
+import os
+import sys
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, durable, journal, kubelet_service, proof, revert_run, unit_unmask
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import devices, unit_mask
+
+RUN, NEXT, LAST = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-7a8b9c"
+UNIT = "kubelet.service"
+SYSTEMCTL = """#!{python}
+import json, os, sys
+path, etc, run = {path!r}, {etc!r}, {run!r}
+unit = json.load(open(path))
+words = [word for word in sys.argv[1:] if not word.startswith("-")]
+masks = [one for one in (etc, run) if os.path.islink(os.path.join(one, "kubelet.service"))]
+if words[0] == "is-enabled":
+    print("masked" if masks else unit["enabled"])
+    sys.exit(1 if masks else 0)
+unit["asked"] += [" ".join(sys.argv[1:])] * (words[0] != "show")
+if words[0] == "show":
+    shown = {{"Id": words[-1], "LoadState": unit["load"], "ActiveState": "inactive", "SubState": "dead", "UnitFileState": "",
+              "Result": "success", "MainPID": 0}}
+    print("\\n".join("%s=%s" % item for item in shown.items()))
+elif words[0] == "unmask" and unit["does"]:
+    os.unlink(os.path.join(run if "--runtime" in sys.argv else etc, words[-1]))
+    print("Removed link.", file=sys.stderr)
+elif words[0] == "daemon-reload":
+    unit["load"] = "masked" if masks or unit["stuck"] else "loaded"
+json.dump(unit, open(path, "w"))
+"""
+
+
+class Node:
+    """A unit that a link in /etc masks, beside its own file, on a node without devices."""
+
+    def __init__(self, path, monkeypatch):
+        self.root, self.file, self.folders = str(path / "kubemend"), path / "unit.json", [path / "etc", path / "run", path / "lib"]
+        for one in self.folders:
+            one.mkdir()
+        self.etc, self.run, self.lib = [one / UNIT for one in self.folders]
+        self.lib.write_text("[Service]\n")
+        self.etc.symlink_to("/dev/null")
+        self.set(asked=[], load="masked", enabled="disabled", does=True, stuck=False)
+        (path / "bin").mkdir()
+        (path / "bin" / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable + " -IS", path=str(self.file), etc=str(self.folders[0]),
+                                                                 run=str(self.folders[1])))
+        (path / "bin" / "systemctl").chmod(0o755)
+        monkeypatch.setenv("PATH", str(path / "bin"), prepend=":")
+        for name, value in (("MASKS", tuple(map(str, self.folders[:2]))), ("OWN", (str(self.folders[2]),)), ("ETC", str(self.folders[0])),
+                            ("RUN", str(self.folders[1]))):
+            monkeypatch.setattr(unit_mask, name, value)
+        self.held = set()
+        monkeypatch.setattr(devices, "running", lambda *dummy: self.held)
+        monkeypatch.setattr(devices, "names", sorted)
+
+    def set(self, **changes):
+        self.file.write_text(json.dumps(dict(json.loads(self.file.read_text()) if self.file.exists() else {}, **changes)))
+
+    def get(self, name):
+        return json.loads(self.file.read_text())[name]
+
+    def do(self, run_id=RUN, check=False, allow=(), **more):
+        step = {"id": "01-unmask", "host": "w1", "remedy": "unmask_kubelet", "code": ["KM503"], "target": UNIT, "guard": {"allow": list(allow)},
+                "expect": {"component": "kubelet"}, "change": dict({"kind": "unmask_kubelet", "path": str(self.etc), "unit": UNIT, "to": "/dev/null"}, **more)}
+        return apply_step.work({"run_id": run_id, "root": self.root, "lock": None, "check": check, "step": step})
+
+    def recover(self):
+        return apply_step.work({"run_id": NEXT, "root": self.root, "lock": None, "step": {"id": "recover", "host": "w1", "remedy": "recover", "expect": {}}})
+
+    def take_back(self, reverts=RUN, run_id=NEXT):
+        done = revert_run.reverted({"run_id": run_id, "reverts": reverts, "root": self.root, "lock": None})
+        assert done["error"] is None, done
+        return [one["result"] for one in done["paths"]]
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    return Node(tmp_path, monkeypatch)
+
+
+def test_the_link_goes_and_systemd_is_told(node):
+    answer = node.do()
+    assert (answer["state"], answer["changed"], answer["seen"]["enabled"]) == ("done", True, "disabled"), answer
+    assert not os.path.lexists(str(node.etc)) and node.get("asked") == ["unmask --no-reload " + UNIT, "daemon-reload"] and node.get("load") == "loaded"
+    (item,) = journal.read_run(RUN, node.root)
+    assert (item["end"]["result"], item["intent"]["real"], item["intent"]["sha256_after"]) == ("committed", "unit:%s" % node.etc, None)
+    assert journal.former_bytes(item, node.root) == b"/dev/null" and item["intent"]["sha256_before"] == durable.digest(b"/dev/null")
+
+
+def test_a_mask_under_run_is_taken_away_there(node):
+    node.etc.unlink()
+    node.run.symlink_to("/dev/null")
+    assert node.do(path=str(node.run))["state"] == "done" and node.get("asked")[0] == "unmask --no-reload --runtime " + UNIT
+
+
+def test_check_mode_touches_nothing(node):
+    assert node.do(check=True)["state"] == "skipped" and node.etc.is_symlink() and node.get("asked") == []
+
+
+def test_a_revert_masks_it_again_by_the_very_link(node):
+    node.etc.unlink()
+    node.etc.symlink_to("../../../../../../../../../../../../dev/null")
+    link = os.readlink(str(node.etc))
+    assert node.do(to=link)["state"] == "done" and not os.path.lexists(str(node.etc))
+    assert node.take_back() == ["restored"] and os.readlink(str(node.etc)) == link and node.get("load") == "masked"
+    assert node.get("asked")[2:] == ["daemon-reload"]  # it stops nothing
+    assert node.take_back(run_id=LAST) == ["already"]
+    assert node.take_back(NEXT, LAST) == ["restored"] and not os.path.lexists(str(node.etc)) and node.get("load") == "loaded"
+
+
+def test_what_was_enabled_and_unmasked_is_taken_back_together(node):
+    assert node.do()["state"] == "done"
+    node.set(enabled="disabled")
+    step = journal.Step(RUN, "02-enable", "enable", "KM503", node.root)
+    text = node.file.parent / "bin" / "systemctl"
+    text.write_text(text.read_text().replace('elif words[0] == "daemon-reload"', 'elif words[0] in ("enable", "disable"):\n'
+                                             '    unit["enabled"] = words[0] + "d"\nelif words[0] == "daemon-reload"'))
+    assert kubelet_service.switch(UNIT, durable.digest(b"disabled\n"), "enabled", step)["changed"]
+    assert node.take_back() == ["restored", "restored"] and node.get("enabled") == "disabled" and node.etc.is_symlink()
+    assert set(node.take_back(run_id=LAST)) == {"already"} and node.etc.is_symlink()
+
+
+@pytest.mark.parametrize(("held", "said"), [({"b2d5", "a1"}, "pods with devices run on w1 (a1, b2d5)"), (None, "cannot be told")])
+def test_devices_of_running_containers_are_not_put_at_stake(node, held, said):
+    node.held = held
+    answer = node.do()
+    assert (answer["state"], answer["changed"]) == ("refused", False) and said in answer["reason"] and "kubemend_allow=kubelet_restart" in answer["reason"]
+    assert node.etc.is_symlink() and node.get("asked") == []
+    assert node.do(run_id=NEXT, allow=["kubelet_restart"])["state"] == "done"
+    assert node.take_back(NEXT, LAST) == ["restored"] and node.etc.is_symlink() and node.get("asked")[2:] == []  # systemd is not told of it then
+
+
+@pytest.mark.parametrize("change", [{"unit": "sshd.service"}, {"path": "/etc/passwd"}, {"to": "/dev/zero"}, {"unit": None}])
+def test_nothing_but_the_mask_of_the_evidence_is_touched(node, change):
+    answer = node.do(**change)
+    assert (answer["state"], answer["changed"]) == ("refused", False) and node.etc.is_symlink() and node.get("asked") == []
+
+
+def test_a_mask_that_changed_meanwhile_is_left(node):
+    node.run.symlink_to("/dev/null")
+    assert "the evidence is old" in node.do()["reason"]
+    node.run.unlink()
+    node.etc.unlink()
+    node.etc.write_text("")
+    assert "the evidence is old" in node.do(run_id=NEXT)["reason"] and node.get("asked") == [] and node.etc.exists()
+
+
+def test_a_systemctl_that_does_nothing_has_changed_nothing(node):
+    node.set(does=False)
+    answer = node.do()
+    assert (answer["state"], answer["changed"]) == ("refused", False) and "is as it was" in answer["reason"] and node.etc.is_symlink()
+    assert [item["end"]["result"] for item in journal.read_run(RUN, node.root)] == ["not_done"]
+
+
+def test_what_is_masked_still_gets_its_link_back(node):
+    node.set(stuck=True)
+    answer = node.do()
+    assert answer["state"] == "rolled_back" and "its mask is back" in answer["reason"] and os.readlink(str(node.etc)) == "/dev/null"
+    assert node.take_back() == ["already"]
+
+
+def interrupted(node):
+    """As if the program had been killed before it wrote how the step ended, and its change was committed."""
+    folder = Path(node.root) / "journal" / RUN
+    path = folder / "proof-01-unmask.json"
+    path.write_text(json.dumps(dict(json.loads(path.read_text()), state="awaited", by={})))
+    for one in folder.glob("001-*.end.json"):
+        one.unlink()
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_an_interrupted_one_is_found_and_ended(node, done):
+    node.do()
+    if not done:
+        node.etc.symlink_to("/dev/null")
+    interrupted(node)
+    answer = node.recover()
+    assert answer["state"] == "done" and ("is unmasked" if done else "is masked still") in answer["reason"]
+    assert proof.read(RUN, "01-unmask", node.root)["state"] == ("proven" if done else "not_done")
+    assert journal.read_run(RUN, node.root)[0]["end"]["result"] == ("committed" if done else "not_done")
+
+
+def test_what_somebody_put_in_its_place_stays_open(node):
+    node.do()
+    node.etc.write_text("[Service]\n")
+    interrupted(node)
+    answer = node.recover()
+    assert answer["state"] == "failed" and "it is no link to /dev/null" in answer["reason"] and node.etc.read_text() == "[Service]\n"
+    assert unit_unmask.REMEDY in apply_step.REMEDIES
+
+
+def test_where_the_mask_lies(tmp_path):
+    etc, lib = tmp_path / "etc/systemd/system", tmp_path / "usr/lib/systemd/system"
+    lib.mkdir(parents=True)
+    (etc / "multi-user.target.wants").mkdir(parents=True)
+    (lib / UNIT).write_text("[Service]\n")
+    (etc / UNIT).symlink_to("/dev/null")
+    (etc / "sshd.service").write_text("")
+    (etc / "mine.service").symlink_to("../mine")
+    assert unit_mask.facts(UNIT, str(tmp_path)) == {"links": [{"path": "/etc/systemd/system/" + UNIT, "to": "/dev/null"}],
+                                                    "file": "/usr/lib/systemd/system/" + UNIT, "wanted": False}
+    (etc / "multi-user.target.wants" / UNIT).symlink_to("/lib/systemd/system/" + UNIT)
+    assert unit_mask.facts(UNIT, str(tmp_path))["wanted"] is True
+    empty = [{"path": "/etc/systemd/system/sshd.service", "to": None}]
+    assert unit_mask.facts("sshd.service", str(tmp_path)) == {"links": empty, "file": None, "wanted": False}
+    assert unit_mask.facts("mine.service", str(tmp_path))["links"] == [] and unit_mask.facts(UNIT, "/nowhere") == {"links": [], "file": None, "wanted": False}
