@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import xmlschema
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
 
 
+@functools.cache
 def schema(name: str) -> dict[str, Any]:
     """report or evidence."""
     return json.loads((FOLDER / f"{name}-1.json").read_text(encoding="utf-8"))
@@ -24,6 +27,16 @@ def complaints(name: str, document: Any) -> list[str]:
     """What that schema has against a document: where, and what."""
     found = jsonschema.Draft202012Validator(schema(name)).iter_errors(document)
     return [f"{error.json_path}: {error.message[:300]}" for error in found]
+
+
+@functools.cache
+def _shape() -> xmlschema.XMLSchema:
+    return xmlschema.XMLSchema(str(FOLDER / "junit.xsd"))
+
+
+def junit_complaints(text: str) -> list[str]:
+    """What the shape of junit.xml has against this one."""
+    return [f"{error.path}: {error.reason}" for error in _shape().iter_errors(text)]
 
 
 def checked(name: str, document: Any) -> Any:

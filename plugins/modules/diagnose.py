@@ -132,10 +132,10 @@ options:
     default: never
   formats:
     description:
-      - With V(terminal) the report is printed. C(report.json) and C(report.txt) are always written.
+      - With V(terminal) the report is printed, with V(junit) C(junit.xml) is written. C(report.json) and C(report.txt) always are.
     type: list
     elements: str
-    choices: [terminal, json]
+    choices: [terminal, json, junit]
     default: [terminal, json]
   notices:
     description:
@@ -143,6 +143,11 @@ options:
     type: list
     elements: str
     default: []
+  compare_to:
+    description:
+      - An earlier C(report.json), or the folder of its run. The report then says what is new, gone and unchanged, and O(fail_on) counts only what
+        is new.
+    type: path
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.info

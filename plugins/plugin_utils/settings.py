@@ -24,8 +24,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import cpuset
 PREFIX = "kubemend_"
 
 FAIL_ON = ("never", "unknown", "warning", "critical")
-FORMATS = ("terminal", "json")
-LATER_FORMATS = ("html", "junit")
+FORMATS = ("terminal", "json", "junit")
+DEFAULT_FORMATS = ("terminal", "json")
+LATER_FORMATS = ("html",)
 REFUSALS = (
     "api_down", "fenced", "pending_changes", "single_control_plane", "kubelet_restart", "capture_restart",
     "body_logging", "reset_without_drain", "force_reset", "revert_runtime", "drain_bare_pods", "drain_local_storage",
@@ -237,9 +238,9 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_timeout": Variable(_number(1, 3600), 30, run_wide=False),
     "kubemend_evidence": Variable(_paths, ()),
     "kubemend_report_dir": Variable(_text, None),
-    "kubemend_report_formats": Variable(_formats, FORMATS),
+    "kubemend_report_formats": Variable(_formats, DEFAULT_FORMATS),
     "kubemend_bundle": Variable(_text, None, later="this version writes no bundle"),
-    "kubemend_compare_to": Variable(_text, None, later="this version compares no reports"),
+    "kubemend_compare_to": Variable(_text, None),
     "kubemend_run_id": Variable(_run_id, None),
     "kubemend_take_lock": Variable(_lock_of, None),
     "kubemend_lock_ttl": Variable(_number(1, 86400), 900, run_wide=False),

@@ -89,6 +89,7 @@ def test_chosen_faults_only(operator):
 @pytest.mark.parametrize("args, sentence", [
     (("-e", "kubemend_fail_an=never"), "the nearest one is kubemend_fail_on."),
     (("--limit", "b1"), "There is no host to ask"),
+    (("-e", "kubemend_compare_to=/nowhere"), "kubemend_compare_to is '/nowhere': there is no such file or folder."),
 ])
 def test_bad_input_touches_no_host(operator, args, sentence):
     done = operator.run("audit", *args)

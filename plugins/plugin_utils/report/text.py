@@ -50,10 +50,33 @@ def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = pl
         page.gap()
         timeline.render(page, one)
     page.gap()
+    _compared(page, run)
+    page.gap()
     _plan(page, run)
     page.gap()
     page.line(last_line(result, run))
     return "\n".join(page.lines) + "\n"
+
+
+def _compared(page: Page, run: Run) -> None:
+    """What became of the findings of an earlier report."""
+    if run.compared is None:
+        return
+    told = run.compared
+    page.prose(f"compared with run {told.run_id}, which ended {told.finished}:", indent=0)
+    for name, kind in (("new", "critical"), ("worse", "critical"), ("gone", "good"), ("unchanged", "")):
+        places = [place(item) for item in getattr(told, name)]
+        if places or name == "new":
+            page.prose(_names(places) or "nothing", label=f"{name}: ", kind=kind if places else "good")
+    reasons: dict[str, list[str]] = {}
+    for item, reason in told.not_judged:
+        reasons.setdefault(reason, []).append(place(item))
+    for reason, places in reasons.items():
+        page.prose(f"{_names(places)} ({reason})", label="not judged now: ", kind="unknown")
+
+
+def place(item: model.Finding) -> str:
+    return " ".join(part for part in (item.code, item.host or item.node, item.component) if part)
 
 
 def _plan(page: Page, run: Run) -> None:
@@ -145,16 +168,23 @@ def _finding(page: Page, group: Sequence[model.Finding]) -> None:
     because = f" (because of {_codes(item.because)})" if item.because else ""
     head = f" {item.code}{' ' + place if place else ''}: {item.summary}{because}"
     page.prose(head, label=item.severity.upper(), kind=item.severity, indent=0)
-    flags = _flags_of(item)
-    for proof in item.evidence:
-        if not (proof.path or proof.pid is not None or proof.object) and (proof.text or "") in item.summary:
-            continue  # it is said already
-        prefix = f"{proof.host}: " if proof.host and proof.host != item.host else ""
-        page.line(f"  {prefix}{_proof(proof, flags)}")
+    for line in proof_lines(item):
+        page.line(f"  {line}")
     if item.remedy:
         page.prose(item.remedy, label="repair: ", kind="good")
     if item.command:
         page.line(f"  {'command' if item.remedy else 'repair'}: {item.command}")
+
+
+def proof_lines(item: model.Finding) -> list[str]:
+    """What proves a finding, a line each; not escaped."""
+    flags, lines = _flags_of(item), []
+    for proof in item.evidence:
+        if not (proof.path or proof.pid is not None or proof.object) and (proof.text or "") in item.summary:
+            continue  # it is said already
+        prefix = f"{proof.host}: " if proof.host and proof.host != item.host else ""
+        lines.append(f"{prefix}{_proof(proof, flags)}")
+    return lines
 
 
 def _flags_of(item: model.Finding) -> frozenset[str]:
@@ -215,7 +245,7 @@ def _cause(code: str, verdict: str, mine: Sequence[model.Verdict], not_judged: S
                   for item in mine if item.verdict == verdict]
         return _names([place for place in dict.fromkeys(places) if place])
     if verdict == "unknown":
-        return "missing " + _missing(lack for item in mine for lack in item.missing)
+        return "missing " + missing_words(lack for item in mine for lack in item.missing)
     if verdict == "not_judged":
         return next((f"({_REASONS.get(item.reason, item.reason)})" for item in not_judged if item.code == code), "")
     return ""
@@ -236,11 +266,11 @@ def _unknown(page: Page, verdicts: Sequence[model.Verdict], hosts: Sequence[mode
     for code, wanting in by_code.items():
         groups.setdefault(frozenset(wanting), []).append(code)
     for same, codes in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1])):
-        missing = _missing(model.Missing(*lack) for lack in sorted(same)) or "evidence"
+        missing = missing_words(model.Missing(*lack) for lack in sorted(same)) or "evidence"
         page.prose(f"{_codes(codes)}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
 
 
-def _missing(lacks: Iterable[model.Missing]) -> str:
+def missing_words(lacks: Iterable[model.Missing]) -> str:
     """Hosts by what they lack: "m2 (unreachable), component_http of m1, m3 (denied)"."""
     groups: dict[tuple[str, str], dict[str, None]] = {}
     for lack in lacks:

@@ -163,3 +163,31 @@ def test_the_command_that_repairs_asks_for_what_its_fault_needs(code, more):
     step = plan.Step("01-w1", "w1", code, "kernel_setting", 1, "file", node="w1", blocked_by="risk 1 needs -e kubemend_max_risk=1")
     said = "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e kubemend_faults={0}{1} -e kubemend_max_risk=1"
     assert diagnose._with_command(found, (step,)).command == said.format(code, more)
+
+
+def test_a_run_compared_with_the_one_before_in_the_same_folder(replay, operator):
+    operator.record("evidence", "m2")
+    first = replay("-e", "kubemend_fail_on=warning")
+    assert first.rc == 2 and first.report()["compared"] is None
+    operator.record("evidence", "m3")
+    (operator.folder / "evidence" / "m2.json").unlink()
+    again = replay("-e", "kubemend_fail_on=critical", "-e", f"kubemend_compare_to={operator.folder / 'report'}")
+    assert again.rc == 0, again.output
+    told = again.report()["compared"]
+    assert (told["run_id"], told["new"], told["unchanged"], told["gone"]) == (first.report()["run_id"], ["KM901/-/m3/-"], ["KM901/-/m1/-"], [])
+    assert [(item["host"], item["reason"]) for item in told["not_judged"]] == [("m2", "KM901 was not judged")]
+    assert "new: KM901 m3" in again.stdout and "not judged now: KM901 m2" in again.stdout
+    kept = operator.folder / "report" / "compared.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    operator.cwd = operator.folder / "report"  # a relative path, and now nothing is new
+    third = replay("-e", "kubemend_fail_on=unknown", "-e", "kubemend_compare_to=report.json", evidence=str(operator.folder / "evidence"))
+    assert third.rc == 0 and third.report()["compared"]["new"] == [] and third.report()["exit_reason"] == "ok", third.output
+    fourth = replay("-e", "kubemend_fail_on=warning", "-e", f"kubemend_compare_to={operator.write('report/report.json', json.dumps(_without(third)))}",
+                    evidence=str(operator.folder / "evidence"))
+    assert fourth.rc == 2 and "is reached by what is new since run" in fourth.words, fourth.output
+    plain = replay(evidence=str(operator.folder / "evidence"))
+    assert plain.report()["compared"] is None and not kept.exists()
+
+
+def _without(done):
+    return {**done.report(), "findings": []}
