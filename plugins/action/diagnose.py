@@ -135,16 +135,21 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         _write(run.path("plan.json"), run_folder.plan_text(run.run_id, {name: args[name] for name in ("max_risk", "allow", "probe", "cleanup_rejected")},
                                                            planned))
     _write_patches(Path(run.path("patches")), patch_files.texts(judged.findings, clusters, judge.KEY_DIGITS))
+    _write_reports(args["formats"], judged, run)
+    return {**_answer(judged, run),
+            "steps": [{"id": step.id, "host": step.host} for step in planned if step.allowed] if repairs else []}
+
+
+def _write_reports(formats: list[str], judged: model.Result, run: Run) -> None:
+    """What the operator asked for; report.json and report.txt always."""
     _write(run.path("report.json"), json.dumps(report_json.render(judged, run), indent=1) + "\n")
     _write(run.path("report.txt"), report_text.render(judged, run))
-    if "junit" in args["formats"]:
+    if "junit" in formats:
         _write(run.path("junit.xml"), report_junit.render(judged, run))
     else:  # one of an earlier run in this folder tells of another judgement
         Path(run.path("junit.xml")).unlink(missing_ok=True)
-    if "terminal" in args["formats"]:
+    if "terminal" in formats:
         _print(judged, run)
-    return {**_answer(judged, run),
-            "steps": [{"id": step.id, "host": step.host} for step in planned if step.allowed] if repairs else []}
 
 
 def _planned(args: dict[str, Any], judged: model.Result, clusters: list[cluster.Cluster]) -> tuple[plan.Step, ...]:

@@ -281,7 +281,8 @@ class _Folder:
         if self._earlier is not None:
             with open(os.open(compared, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(self._earlier)
-        return {"compare_to": None if self._earlier is None else str(compared), "run_id": self.run_id, "started": self.started, "report_dir": self.path, "evidence_dir": str(where),
+        kept = None if self._earlier is None else str(compared)
+        return {"compare_to": kept, "run_id": self.run_id, "started": self.started, "report_dir": self.path, "evidence_dir": str(where),
                 "evidence": [str(where)], "evidence_after_dir": str(after)}
 
     def _claim(self) -> None:

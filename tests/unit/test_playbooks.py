@@ -206,6 +206,13 @@ def test_revert_of_hosts_that_do_not_answer_lists_and_names_them(operator):
     assert (operator.folder / "report" / "report.txt").read_text() in done.stdout
 
 
+def test_revert_prints_nothing_where_the_terminal_is_no_format(operator):
+    done = operator.run("revert", "-e", "kubemend_report_formats=json")
+    assert done.rc == 0, done.output
+    assert "No run of kubemend left anything" not in done.output
+    assert "No run of kubemend left anything" in (operator.folder / "report" / "report.txt").read_text()
+
+
 @pytest.mark.parametrize("name, sentence", [
     ("20261121T090000Z-1a2b3c", "no journal of these hosts knows run 20261121T090000Z-1a2b3c (none is known); m1, m2, w1 could not be asked"),
     ("last", "no run on these hosts has anything left to restore"), ("yesterday", "it must be a run id such as"),

@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 import stat
 
+from types import SimpleNamespace
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import diagnose
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model, plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
+from tests import schemas
 
 
 @pytest.fixture
@@ -91,6 +95,26 @@ def test_without_terminal_among_the_formats_nothing_is_printed(replay, operator)
     assert done.rc == 0, done.output
     assert "KM901 m1" not in done.stdout
     assert (operator.folder / "report" / "report.json").exists()
+
+
+def test_junit_is_written_where_it_is_a_format(replay, operator):
+    path = operator.folder / "report" / "junit.xml"
+    done = replay("-e", "kubemend_report_formats=junit")
+    assert done.rc == 0, done.output
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and schemas.junit_complaints(path.read_text(encoding="utf-8")) == []
+    assert 'message="secret\\x1b[31m words of a node"' in path.read_text(encoding="utf-8") and "KM901 m1" not in done.stdout
+    assert done.report()["exit_code"] == 0 and not list(path.parent.glob(".*"))
+    replay("-e", "kubemend_report_formats=json")
+    assert not path.exists()  # it would tell of another run
+
+
+@pytest.mark.parametrize(("columns", "limit"), [(79, 79), (99, 99), (400, 120)])  # a terminal of 80 is 79 to Ansible, and none is too
+def test_the_report_has_the_width_that_ansible_has_and_never_an_endless_one(monkeypatch, columns, limit):
+    printed = []
+    monkeypatch.setattr(diagnose, "Display", lambda: SimpleNamespace(columns=columns, display=lambda text, stderr: printed.append(text)))
+    silent = model.HostRow("m2", None, None, "unknown", "unreachable", "words " * 60)
+    diagnose._print(model.Result(hosts=(silent,)), Run("r", "s", "f", "observe", "/r", "0.1.0"))
+    assert limit - 12 < max(len(line) for line in printed[0].splitlines()) <= limit
 
 
 def test_check_mode_and_diff_judge_the_same(replay):
