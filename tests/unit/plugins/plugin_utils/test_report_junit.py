@@ -46,7 +46,6 @@ def case(root, where, name):
     return found
 
 
-
 HOSTS = (HostRow("m1", "n1", KEY, "control_plane", "ok"), HostRow("w1", None, KEY, "worker", "ok"))
 OFF = Finding("KM101", "critical", KEY, "m1", SCHEDULER, "leader election is off", "n1",
               evidence=(Proof("file", "m1", path="/m.yaml", line=17, text="- --leader-elect=false"),), remedy="mend it", risk=2, command="ansible-playbook x")
