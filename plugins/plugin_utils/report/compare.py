@@ -20,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import SettingsError, shown
 
+UNPROVEN = frozenset((None, "unproven"))
 SILENT = "KM901"  # is about hosts that do not answer
 _FIELDS = ("code", "severity", "cluster", "host", "node", "component", "summary")
 _LEFT_OUT = {"limit": "{} was left out by --limit", "tier": "{} needs kubemend_deep"}
@@ -173,7 +174,7 @@ def _place(item: model.Finding) -> _Place:
 
 def _alike(one: str | None, other: str | None, host: str | None) -> bool:
     """An inventory name stands for its host also in a run that could not prove the host's cluster."""
-    return one == other or bool(host) and None in (one, other)
+    return one == other or bool(host) and bool({one, other} & UNPROVEN)
 
 
 def _rank(item: model.Finding) -> int:
@@ -181,7 +182,7 @@ def _rank(item: model.Finding) -> int:
 
 
 def _was_unknown(item: model.Verdict, earlier: Earlier) -> bool:
-    clusters = (item.cluster, None) if item.host else (item.cluster,)
+    clusters = {item.cluster, *UNPROVEN} if item.host else {item.cluster}
     return any((item.code, cluster, item.host, item.component) in earlier.unknown for cluster in clusters)
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as xml
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import text
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.compare import UNPROVEN
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import LINE_LIMIT, escape
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
 
@@ -40,15 +41,17 @@ def render(result: model.Result, run: Run) -> str:
 
 def _suites(result: model.Result, run: Run) -> Iterator[_Suite]:
     """Hosts in the report's order, then the clusters."""
-    hosts = {row.host: _Suite(row.host, run, row.host, {"cluster": row.cluster, "node": row.node, "role": row.role, "status": row.status})
+    states = run.compared.states() if run.compared else {}
+    hosts = {row.host: _Suite(row.host, run, states, row.host, {"cluster": row.cluster, "node": row.node, "role": row.role, "status": row.status})
              for row in result.hosts}
     clusters: dict[str | None, _Suite] = {}
 
     def of(cluster: str | None, host: str | None) -> _Suite:
         if host in hosts:
             return hosts[host or ""]
+        cluster = None if cluster in UNPROVEN else cluster
         name = f"cluster {cluster}" if cluster else "no proven cluster"
-        return clusters.setdefault(cluster, _Suite(name, run, None, {"cluster": cluster}))
+        return clusters.setdefault(cluster, _Suite(name, run, states, None, {"cluster": cluster}))
 
     found: dict[_Place, list[model.Finding]] = {}
     for item in result.findings:
@@ -79,10 +82,10 @@ def _suites(result: model.Result, run: Run) -> Iterator[_Suite]:
 class _Suite:
     """One suite while it is filled."""
 
-    def __init__(self, name: str, run: Run, host: str | None, properties: dict[str, str | None]) -> None:
+    def __init__(self, name: str, run: Run, states: Mapping[str, str], host: str | None, properties: dict[str, str | None]) -> None:
         self.name, self.host, self.properties = name, host, properties
         self.titles = run.titles
-        self.states = run.compared.states() if run.compared else {}
+        self.states = states
         self.since = run.compared.run_id if run.compared else ""
         self.cases: list[xml.Element] = []
         self.said: list[str] = []

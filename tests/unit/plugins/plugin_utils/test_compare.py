@@ -106,7 +106,7 @@ def test_gone_is_said_only_of_what_was_judged_again(item, result, reason):
     assert told.gone == (() if reason else (item,))
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, KEY), (KEY, None)])
+@pytest.mark.parametrize(("before", "after"), [(None, KEY), (KEY, None), ("unproven", KEY), (KEY, "unproven"), (None, "unproven")])
 def test_a_host_whose_cluster_was_not_proven_is_the_same_host(before, after):
     told = compared(earlier(found(cluster=before)), Result(findings=(found(cluster=after),)))
     assert ids(told.unchanged) == [found(cluster=after).id] and not told.new and not told.gone and not told.not_judged
