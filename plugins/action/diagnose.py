@@ -44,12 +44,14 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     symptoms,
     timeline,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import compare
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import html as report_html
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import junit as report_junit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import text as report_text
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, exit_of, last_line, summary
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import FAIL_ON, FORMATS
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import DEFAULT_FORMATS, FAIL_ON, FORMATS, SettingsError
 
 SPEC = {
     "evidence": {"type": "list", "elements": "path", "required": True},
@@ -74,10 +76,11 @@ SPEC = {
     "part": {"type": "bool", "default": False},
     "take": {"type": "str"},
     "fail_on": {"type": "str", "choices": list(FAIL_ON), "default": "never"},
-    "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": list(FORMATS)},
+    "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": list(DEFAULT_FORMATS)},
     "notices": {"type": "list", "elements": "str", "default": []},
     "bundle": {"type": "path"},
     "bundle_anonymous": {"type": "bool", "default": False},
+    "compare_to": {"type": "path"},
 }
 COLOURS = {
     "critical": "bright red", "warning": "bright purple", "info": "cyan", "present": "bright red", "unknown": "yellow",
@@ -100,7 +103,7 @@ class ActionModule(ActionBase):
         args = self.validate_argument_spec(argument_spec=SPEC)[1]
         try:
             answer = _diagnose(args, bool(self._task.diff))
-        except evidence.EvidenceError as error:
+        except (evidence.EvidenceError, SettingsError) as error:
             answer = _input_error(str(error))
         except OSError as error:
             answer = _input_error(f"{error.filename or args['report_dir']} cannot be used: {error.strerror}.")
@@ -110,6 +113,7 @@ class ActionModule(ActionBase):
 
 def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     chosen = None if args["faults"] is None else frozenset(args["faults"])
+    earlier = None if args["compare_to"] is None else compare.parse(compare.read(args["compare_to"]), args["compare_to"])
     judged, clusters = judge.examine(_documents(args), chosen, deep=args["deep"], part=args["part"])
     seen = judged
     steps: tuple[dict[str, Any], ...] = ()
@@ -134,23 +138,32 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         fail_on="never" if repairs else args["fail_on"],
         symptom=_symptom(args["symptom"]), notices=(*args["notices"], *lacking, *noted),
         titles={code: fault.title for code, fault in judge.CATALOGUE.items()}, plan=planned, steps=steps, diffs=diff,
-        outcome=outcome, timelines=timelines, captures=captures)
+        outcome=outcome, timelines=timelines, captures=captures, compared=None if earlier is None else compare.compare(earlier, judged))
     if args["mode"] == "repair":
         _write(run.path("plan.json"), run_folder.plan_text(run.run_id, {name: args[name] for name in ("max_risk", "allow", "probe", "cleanup_rejected")},
                                                            planned))
     _write_patches(Path(run.path("patches")), patch_files.texts(judged.findings, clusters, judge.KEY_DIGITS))
-    _write(run.path("report.json"), json.dumps(report_json.render(judged, run), indent=1) + "\n")
-    _write(run.path("report.txt"), report_text.render(judged, run))
-    if "html" in args["formats"]:
-        _write(run.path("report.html"), report_html.render(judged, run))
-    if "terminal" in args["formats"]:
-        _print(judged, run)
+    _write_reports(args["formats"], judged, run)
     if args["bundle"]:
         failed = _bundle(args, bundle.Case(lambda: _documents(args), seen, run, chosen, args["deep"], args["part"], __version__))
         if failed:
             return {**_answer(judged, run), **failed}
     return {**_answer(judged, run), "bundle": args["bundle"],
             "steps": [{"id": step.id, "host": step.host} for step in planned if step.allowed] if repairs else []}
+
+
+def _write_reports(formats: list[str], judged: model.Result, run: Run) -> None:
+    """What the operator asked for; report.json and report.txt always."""
+    _write(run.path("report.json"), json.dumps(report_json.render(judged, run), indent=1) + "\n")
+    _write(run.path("report.txt"), report_text.render(judged, run))
+    if "html" in formats:
+        _write(run.path("report.html"), report_html.render(judged, run))
+    if "junit" in formats:
+        _write(run.path("junit.xml"), report_junit.render(judged, run))
+    else:  # one of an earlier run in this folder tells of another judgement
+        Path(run.path("junit.xml")).unlink(missing_ok=True)
+    if "terminal" in formats:
+        _print(judged, run)
 
 
 def _documents(args: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -245,7 +258,8 @@ def _answer(judged: model.Result, run: Run) -> dict[str, Any]:
     if code and run.outcome is not None and run.outcome[0]:
         answer.update(failed=True, msg=evidence.one_line(run.outcome[2]))
     elif code:
-        answer.update(failed=True, msg=f"kubemend_fail_on={run.fail_on} is reached: {last_line(judged, run)}")
+        new = "" if run.compared is None else f" by what is new since run {run.compared.run_id}"
+        answer.update(failed=True, msg=f"kubemend_fail_on={run.fail_on} is reached{new}: {last_line(judged, run)}")
     return answer
 
 

@@ -78,6 +78,7 @@ class ActionModule(NodeAction):
         "kubeconfig": {"type": "path"},
         "kubectl": {"type": "path"},
         "timeout": {"type": "int", "default": 30},
+        "terminal": {"type": "bool", "default": True},
     }
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -127,7 +128,7 @@ class ActionModule(NodeAction):
                         f"-e kubemend_capture_level={min(self._present(folder, plan), default=0)}.")
             report.refused(folder, plan, sentence)
             raise capture.CaptureRefused(sentence)
-        self._tell(report.planned(plan, self._task.check_mode, _back_at(plan)))
+        self._tell(args, report.planned(plan, self._task.check_mode, _back_at(plan)))
         go = not self._task.check_mode
         return {"go": go, "hosts": list(plan.raising) if go else [], "seconds": plan.seconds, "begun": plan.begun,
                 "needles": list(plan.needles), "logging": {host: list(names) for host, names in plan.logging.items() if names},
@@ -180,11 +181,13 @@ class ActionModule(NodeAction):
         if self._task.check_mode:
             return {"exit_reason": "ok"}
         made = report.make(folder, capturing.read_plan(folder))
-        self._tell(made.text)
+        self._tell(args, made.text)
         found: dict[str, Any] = {"exit_reason": made.reason, "report_dir": folder, "lines": made.lines}
         return {**found, "failed": True, "msg": evidence.one_line(made.sentence, 1000)} if made.sentence else found
 
     @staticmethod
-    def _tell(text: str) -> None:
+    def _tell(args: Mapping[str, Any], text: str) -> None:
+        if not args["terminal"]:
+            return
         callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
         Display().display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])

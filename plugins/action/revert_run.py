@@ -35,6 +35,7 @@ class ActionModule(NodeAction):
         "allow": {"type": "list", "elements": "str", "default": []},
         "kubeconfig": {"type": "path"},
         "timeout": {"type": "int", "default": 30},
+        "terminal": {"type": "bool", "default": True},
     }
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -129,7 +130,8 @@ class ActionModule(NodeAction):
         path.touch(mode=0o600)
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
         callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
-        Display().display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])
+        if args["terminal"]:
+            Display().display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])
         reason, sentence = reverting.verdict(report)
         result: dict[str, Any] = {"changed": False, "state": "reported", "exit_reason": reason, "report_dir": folder, "run": choice.run_id}
         if sentence:

@@ -29,6 +29,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     scheduler_capture,
     symptoms,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import compare
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import (
     PREFIX,
     Settings,
@@ -45,6 +46,7 @@ SPEC = {
     "profile": {"type": "bool", "default": False},
 }
 INTERRUPTED = "KM902"
+COMPARED = "compared.json"  # the earlier report, as it was when the run began
 
 
 class ActionModule(ActionBase):
@@ -276,6 +278,8 @@ class _Folder:
         self.started = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.run_id = f"{now.strftime('%Y%m%dT%H%M%SZ')}-{secrets.token_hex(3)}"
         self.path = _absolute(settings.report_dir or f"~/.kubemend/runs/{self.run_id}")
+        # Read before anything is made or collected; it may be the report that this run replaces.
+        self._earlier = compare.read(_absolute(settings.compare_to)) if settings.compare_to else None
 
     def make(self, collects: bool) -> dict[str, Any]:
         """Create what is missing, for nobody else's eyes; remove the evidence of an earlier run in the same folder."""
@@ -290,7 +294,13 @@ class _Folder:
                          "capture/*.*", "capture/logs/*", "patches/*.yaml"):
                 for stale in sorted(Path(self.path).glob(name)):
                     stale.unlink()
-        return {"run_id": self.run_id, "started": self.started, "report_dir": self.path, "evidence_dir": str(where),
+        compared = Path(self.path) / COMPARED
+        compared.unlink(missing_ok=True)
+        if self._earlier is not None:
+            with open(os.open(compared, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(self._earlier)
+        kept = None if self._earlier is None else str(compared)
+        return {"compare_to": kept, "run_id": self.run_id, "started": self.started, "report_dir": self.path, "evidence_dir": str(where),
                 "evidence": [str(where)], "evidence_after_dir": str(after)}
 
     def _claim(self) -> None:

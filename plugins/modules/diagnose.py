@@ -139,10 +139,11 @@ options:
     default: never
   formats:
     description:
-      - With V(terminal) the report is printed, with V(html) C(report.html) is written. C(report.json) and C(report.txt) are always written.
+      - With V(terminal) the report is printed, with V(html) C(report.html) is written, with V(junit) C(junit.xml). C(report.json) and
+        C(report.txt) always are.
     type: list
     elements: str
-    choices: [terminal, json, html]
+    choices: [terminal, json, html, junit]
     default: [terminal, json, html]
   notices:
     description:
@@ -160,6 +161,11 @@ options:
         Secrets are never in it.
     type: bool
     default: false
+  compare_to:
+    description:
+      - An earlier C(report.json), or the folder of its run. The report then says what is new, gone and unchanged, and O(fail_on) counts only what
+        is new.
+    type: path
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.info

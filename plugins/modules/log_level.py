@@ -97,6 +97,11 @@ options:
       - Seconds that the host may take, beside those for each level.
     type: int
     default: 30
+  terminal:
+    description:
+      - Whether the report is printed, as V(terminal) among C(kubemend_report_formats) says. It is written in any case.
+    type: bool
+    default: true
   targets:
     description:
       - Set by the action. What to raise or to put back.
@@ -208,6 +213,7 @@ def main():
             "kubeconfig": {"type": "path"},
             "kubectl": {"type": "path"},
             "timeout": {"type": "int", "default": 30},
+            "terminal": {"type": "bool", "default": True},
             "targets": {"type": "list", "elements": "dict", "default": []},
             "program": {"type": "str"},
             "lock": {"type": "dict"},

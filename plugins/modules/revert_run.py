@@ -82,6 +82,11 @@ options:
       - Seconds that a node may take for its list.
     type: int
     default: 30
+  terminal:
+    description:
+      - Whether the report is printed, as V(terminal) among C(kubemend_report_formats) says. It is written in any case.
+    type: bool
+    default: true
   host:
     description:
       - Set by the action itself.
@@ -188,6 +193,7 @@ def main():
             "allow": {"type": "list", "elements": "str", "default": []},
             "kubeconfig": {"type": "path"},
             "timeout": {"type": "int", "default": 30},
+            "terminal": {"type": "bool", "default": True},
             "host": {"type": "str"},
             "lock": {"type": "dict"},
         },

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+REPORT_SCHEMA = "kubemend.report/1"
 VERDICTS = ("present", "unknown", "clear", "not_applicable")
 SEVERITIES = ("critical", "warning", "info")
 

@@ -24,8 +24,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import cpuset
 PREFIX = "kubemend_"
 
 FAIL_ON = ("never", "unknown", "warning", "critical")
-FORMATS = ("terminal", "json", "html")
-LATER_FORMATS = ("junit",)
+FORMATS = ("terminal", "json", "html", "junit")
+DEFAULT_FORMATS = ("terminal", "json", "html")
 REFUSALS = (
     "api_down", "fenced", "pending_changes", "single_control_plane", "kubelet_restart", "capture_restart",
     "body_logging", "reset_without_drain", "force_reset", "revert_runtime", "drain_bare_pods", "drain_local_storage",
@@ -110,13 +110,6 @@ def _some_of(*allowed: str, empty: bool = True) -> Parser:
             raise _Bad(f"a list of {', '.join(allowed)}")
         return tuple(dict.fromkeys(str(item) for item in items))
     return parse
-
-
-def _formats(value: Any) -> tuple[str, ...]:
-    later = [str(item) for item in _items(value) if str(item) in LATER_FORMATS]
-    if later:
-        raise _Bad(f"a list of {', '.join(FORMATS)} ({' and '.join(later)} will come with a later version)")
-    return _some_of(*FORMATS, empty=False)(value)
 
 
 def _one_of(*allowed: str) -> Parser:
@@ -238,10 +231,10 @@ VARIABLES: dict[str, Variable] = {
     "kubemend_timeout": Variable(_number(1, 3600), 30, run_wide=False),
     "kubemend_evidence": Variable(_paths, ()),
     "kubemend_report_dir": Variable(_text, None),
-    "kubemend_report_formats": Variable(_formats, FORMATS),
+    "kubemend_report_formats": Variable(_some_of(*FORMATS, empty=False), DEFAULT_FORMATS),
     "kubemend_bundle": Variable(_text, None),
     "kubemend_bundle_anonymous": Variable(_boolean, False),
-    "kubemend_compare_to": Variable(_text, None, later="this version compares no reports"),
+    "kubemend_compare_to": Variable(_text, None),
     "kubemend_run_id": Variable(_run_id, None),
     "kubemend_take_lock": Variable(_lock_of, None),
     "kubemend_lock_ttl": Variable(_number(1, 86400), 900, run_wide=False),

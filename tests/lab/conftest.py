@@ -13,6 +13,7 @@ import os
 
 import pytest
 
+from tests import schemas
 from tests.gate import machine
 from tests.lab import drawn, playbook, results
 from tests.lab.cluster import Cluster
@@ -52,6 +53,6 @@ def play(cluster, tmp_path):
         folder = tmp_path / "report"
         done = playbook.run(name, cluster.inventory, *arguments, report=str(folder))
         assert (folder / "report.json").exists(), done.stdout[-3000:]
-        return done, json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        return done, schemas.checked("report", json.loads((folder / "report.json").read_text(encoding="utf-8")))
 
     return run

@@ -89,6 +89,7 @@ def test_chosen_faults_only(operator):
 @pytest.mark.parametrize("args, sentence", [
     (("-e", "kubemend_fail_an=never"), "the nearest one is kubemend_fail_on."),
     (("--limit", "b1"), "There is no host to ask"),
+    (("-e", "kubemend_compare_to=/nowhere"), "kubemend_compare_to is '/nowhere': there is no such file or folder."),
 ])
 def test_bad_input_touches_no_host(operator, args, sentence):
     done = operator.run("audit", *args)
@@ -204,6 +205,13 @@ def test_revert_of_hosts_that_do_not_answer_lists_and_names_them(operator):
     assert done.rc == 0, done.output
     assert "No run of kubemend left anything" in done.stdout and "m1: " in done.stdout and "Lock the cluster" not in done.stdout
     assert (operator.folder / "report" / "report.txt").read_text() in done.stdout
+
+
+def test_revert_prints_nothing_where_the_terminal_is_no_format(operator):
+    done = operator.run("revert", "-e", "kubemend_report_formats=json")
+    assert done.rc == 0, done.output
+    assert "No run of kubemend left anything" not in done.output
+    assert "No run of kubemend left anything" in (operator.folder / "report" / "report.txt").read_text()
 
 
 @pytest.mark.parametrize("name, sentence", [

@@ -180,13 +180,7 @@ def _places(hosts: Sequence[model.HostRow], said: matrix.States) -> tuple[Place,
 
 def _found(group: Sequence[model.Finding]) -> Found:
     item = group[0]
-    flags = text.flags_of(item)
-    evidence = []
-    for proof in item.evidence:
-        if not text.said_already(item, proof):
-            prefix = f"{proof.host}: " if proof.host and proof.host != item.host else ""
-            evidence.append(prefix + text.pointer(proof, flags))
-    return Found(item, tuple(one.host or one.node or "" for one in group), text.coded(item.because), tuple(evidence))
+    return Found(item, tuple(one.host or one.node or "" for one in group), text.coded(item.because), tuple(text.proof_lines(item)))
 
 
 def _steps(run: Run) -> list[dict[str, Any]]:

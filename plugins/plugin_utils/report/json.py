@@ -12,7 +12,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run im
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.timeline import stamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.timeline import Timeline
 
-SCHEMA = "kubemend.report/1"
+SCHEMA = model.REPORT_SCHEMA
 
 
 def render(result: model.Result, run: Run) -> dict[str, Any]:
@@ -43,6 +43,7 @@ def render(result: model.Result, run: Run) -> dict[str, Any]:
         "steps": [{"id": step["id"], "state": step["state"], "reason": step.get("reason") or ""} for step in run.steps],
         "timelines": [_timeline(item) for item in run.timelines],
         **({"scheduler_captures": [dict(item) for item in run.captures]} if run.captures else {}),
+        "compared": None if run.compared is None else run.compared.shown(),
         "summary": summary(result),
     }
 

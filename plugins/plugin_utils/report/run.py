@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.compare import Comparison
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.timeline import Timeline
 
 # What each value of kubemend_fail_on counts: the thing itself and whatever is worse.
@@ -39,6 +40,7 @@ class Run:
     plan: the steps that would mend the findings. steps: what became of those that were done, (id, state, reason) as
     mappings. outcome: (exit code, exit reason, sentence) where more than the findings decides it. diffs: whether the operator asked to see them (--diff).
     timelines: of the pods that were looked at. captures: what schedulers that lead wrote of their caches, as scheduler_capture.result has it.
+    compared: with an earlier report, where that was asked for.
     """
 
     run_id: str
@@ -57,6 +59,7 @@ class Run:
     outcome: tuple[int, str, str] | None = None
     timelines: tuple[Timeline, ...] = ()
     captures: tuple[Mapping[str, Any], ...] = ()
+    compared: Comparison | None = None
 
     def path(self, name: str) -> str:
         return str(PurePath(self.report_dir) / name)
@@ -74,10 +77,13 @@ def summary(result: model.Result) -> dict[str, int]:
 
 
 def exit_of(result: model.Result, run: Run) -> tuple[int, str]:
-    """(exit code, exit reason): what a repair came to, then 2 and threshold when what kubemend_fail_on names was found."""
+    """(exit code, exit reason): what a repair came to, then 2 and threshold when what kubemend_fail_on names was found.
+
+    Beside an earlier report only what is new counts.
+    """
     if run.outcome is not None and run.outcome[0]:
         return run.outcome[:2]
-    counts = summary(result)
+    counts = summary(result) if run.compared is None else run.compared.counts
     reached = any(counts[name] for name in _COUNTED[run.fail_on])
     return (2, "threshold") if reached else (0, "ok")
 

@@ -55,6 +55,8 @@ def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = pl
         page.gap()
         scheduler.render(page, one)
     page.gap()
+    _compared(page, run)
+    page.gap()
     _plan(page, run)
     page.gap()
     page.line(last_line(result, run))
@@ -63,6 +65,27 @@ def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = pl
 
 def about(run: Run) -> str:
     return run.symptom.title if run.symptom else "replay of recorded evidence" if run.mode == "replay" else "audit"
+
+
+def _compared(page: Page, run: Run) -> None:
+    """What became of the findings of an earlier report."""
+    if run.compared is None:
+        return
+    told = run.compared
+    page.prose(f"compared with run {told.run_id}, which ended {told.finished}:", indent=0)
+    for name, kind in (("new", "critical"), ("worse", "critical"), ("gone", "good"), ("unchanged", "")):
+        places = [place(item) for item in getattr(told, name)]
+        if places or name == "new":
+            page.prose(named(places) or "nothing", label=f"{name}: ", kind=kind if places else "good")
+    reasons: dict[str, list[str]] = {}
+    for item, reason in told.not_judged:
+        reasons.setdefault(reason, []).append(place(item))
+    for reason, places in reasons.items():
+        page.prose(f"{named(places)} ({reason})", label="not judged now: ", kind="unknown")
+
+
+def place(item: model.Finding) -> str:
+    return " ".join(part for part in (item.code, item.host or item.node, item.component) if part)
 
 
 def _plan(page: Page, run: Run) -> None:
@@ -157,12 +180,8 @@ def _finding(page: Page, group: Sequence[model.Finding]) -> None:
     because = f" (because of {coded(item.because)})" if item.because else ""
     head = f" {item.code}{' ' + place if place else ''}: {item.summary}{because}"
     page.prose(head, label=item.severity.upper(), kind=item.severity, indent=0)
-    flags = flags_of(item)
-    for proof in item.evidence:
-        if said_already(item, proof):
-            continue
-        prefix = f"{proof.host}: " if proof.host and proof.host != item.host else ""
-        page.line(f"  {prefix}{pointer(proof, flags)}")
+    for line in proof_lines(item):
+        page.line(f"  {line}")
     if item.remedy:
         page.prose(item.remedy, label="repair: ", kind="good")
     if item.command:
@@ -172,6 +191,16 @@ def _finding(page: Page, group: Sequence[model.Finding]) -> None:
 def said_already(item: model.Finding, proof: model.Proof) -> bool:
     """Whether a proof tells no more than the summary of its finding."""
     return not (proof.path or proof.pid is not None or proof.object) and (proof.text or "") in item.summary
+
+
+def proof_lines(item: model.Finding) -> list[str]:
+    """What proves a finding, a line each; not escaped."""
+    flags, lines = flags_of(item), []
+    for proof in item.evidence:
+        if not said_already(item, proof):
+            prefix = f"{proof.host}: " if proof.host and proof.host != item.host else ""
+            lines.append(f"{prefix}{pointer(proof, flags)}")
+    return lines
 
 
 def flags_of(item: model.Finding) -> frozenset[str]:

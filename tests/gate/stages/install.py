@@ -14,6 +14,7 @@ from tests.gate.runner import Context
 # All that an operator needs, and nothing else.
 SHIPPED = {"CHANGELOG.md", "CONTRIBUTING.md", "FILES.json", "LICENSE", "MANIFEST.json", "Makefile", "README.md", "SECURITY.md",
            "changelogs", "docs", "examples", "extensions", "meta", "playbooks", "plugins", "roles", "tests"}
+SCHEMAS = {"docs/schema/report-1.json", "docs/schema/evidence-1.json", "docs/schema/junit.xsd"}
 NEEDED = {"LICENSE", "README.md", "examples", "meta", "playbooks", "plugins"}
 FINDING = "KM101"
 
@@ -71,6 +72,10 @@ def contents(context: Context, artefact: pathlib.Path, found: counts.Counts) -> 
     tops = {name.split("/")[0] for name in names}
     found.check("the artefact lacks " + ", ".join(sorted(NEEDED - tops) or ["nothing"]), not NEEDED - tops)
     found.check("the artefact holds " + ", ".join(sorted(tops - SHIPPED) or ["nothing strange"]), not tops - SHIPPED)
+    lacking = sorted(SCHEMAS.difference(names))
+    found.check("the artefact lacks schemas: " + ", ".join(lacking), not lacking)
+    cases = {name.split("/")[1] for name in names if name.startswith("examples/")}
+    found.check("the artefact holds recorded cases beside the example: " + ", ".join(sorted(cases)), cases == {"two-leaders"})
     tests = [name for name in names if name.startswith("tests/") and name != "tests/config.yml"]
     found.check("the artefact holds tests: " + ", ".join(tests[:3]), not tests)
     waste = [name for name in names if name.endswith((".pyc", ".retry", ".tar.gz", ".log")) or "__pycache__" in name]

@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 import stat
 
+from types import SimpleNamespace
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import diagnose
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model, plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
+from tests import schemas
 
 
 @pytest.fixture
@@ -93,6 +97,26 @@ def test_without_terminal_among_the_formats_nothing_is_printed(replay, operator)
     assert (operator.folder / "report" / "report.json").exists() and not (operator.folder / "report" / "report.html").exists()
 
 
+def test_junit_is_written_where_it_is_a_format(replay, operator):
+    path = operator.folder / "report" / "junit.xml"
+    done = replay("-e", "kubemend_report_formats=junit")
+    assert done.rc == 0, done.output
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and schemas.junit_complaints(path.read_text(encoding="utf-8")) == []
+    assert 'message="secret\\x1b[31m words of a node"' in path.read_text(encoding="utf-8") and "KM901 m1" not in done.stdout
+    assert done.report()["exit_code"] == 0 and not list(path.parent.glob(".*"))
+    replay("-e", "kubemend_report_formats=json")
+    assert not path.exists()  # it would tell of another run
+
+
+@pytest.mark.parametrize(("columns", "limit"), [(79, 79), (99, 99), (400, 120)])  # a terminal of 80 is 79 to Ansible, and none is too
+def test_the_report_has_the_width_that_ansible_has_and_never_an_endless_one(monkeypatch, columns, limit):
+    printed = []
+    monkeypatch.setattr(diagnose, "Display", lambda: SimpleNamespace(columns=columns, display=lambda text, stderr: printed.append(text)))
+    silent = model.HostRow("m2", None, None, "unknown", "unreachable", "words " * 60)
+    diagnose._print(model.Result(hosts=(silent,)), Run("r", "s", "f", "observe", "/r", "0.1.0"))
+    assert limit - 12 < max(len(line) for line in printed[0].splitlines()) <= limit
+
+
 def test_check_mode_and_diff_judge_the_same(replay):
     plain = replay().report()
     checked = replay("--check", "--diff")
@@ -163,3 +187,33 @@ def test_the_command_that_repairs_asks_for_what_its_fault_needs(code, more):
     step = plan.Step("01-w1", "w1", code, "kernel_setting", 1, "file", node="w1", blocked_by="risk 1 needs -e kubemend_max_risk=1")
     said = "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e kubemend_faults={0}{1} -e kubemend_max_risk=1"
     assert diagnose._with_command(found, (step,)).command == said.format(code, more)
+
+
+def test_a_run_compared_with_the_one_before_in_the_same_folder(replay, operator):
+    operator.record("evidence", "m2")
+    first = replay("-e", "kubemend_fail_on=warning")
+    before = first.report()
+    assert first.rc == 2 and before["compared"] is None
+    operator.record("evidence", "m3")
+    (operator.folder / "evidence" / "m2.json").unlink()
+    again = replay("-e", "kubemend_fail_on=critical", "-e", f"kubemend_compare_to={operator.folder / 'report'}")
+    assert again.rc == 0, again.output
+    told = again.report()["compared"]
+    assert (told["run_id"], told["new"], told["unchanged"], told["gone"]) == (before["run_id"], *(
+        [item["id"] for item in again.report()["findings"] if item["host"] == host] for host in ("m3", "m1")), [])
+    assert [(item["host"], item["reason"]) for item in told["not_judged"]] == [("m2", "KM901 was not judged")]
+    assert "new: KM901 m3" in again.stdout and "not judged now: KM901 m2" in again.stdout
+    kept = operator.folder / "report" / "compared.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    operator.cwd = operator.folder / "report"  # a relative path, and now nothing is new
+    third = replay("-e", "kubemend_fail_on=unknown", "-e", "kubemend_compare_to=report.json", evidence=str(operator.folder / "evidence"))
+    assert third.rc == 0 and third.report()["compared"]["new"] == [] and third.report()["exit_reason"] == "ok", third.output
+    fourth = replay("-e", "kubemend_fail_on=warning", "-e", f"kubemend_compare_to={operator.write('report/report.json', json.dumps(_without(third)))}",
+                    evidence=str(operator.folder / "evidence"))
+    assert fourth.rc == 2 and "is reached by what is new since run" in fourth.words, fourth.output
+    plain = replay(evidence=str(operator.folder / "evidence"))
+    assert plain.report()["compared"] is None and not kept.exists()
+
+
+def _without(done):
+    return {**done.report(), "findings": []}

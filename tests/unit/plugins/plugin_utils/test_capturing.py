@@ -17,6 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import schemas
 from tests.unit.plugins.plugin_utils.test_log_merge import NOW, document, line
 
 RUN, OTHER = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -251,7 +252,7 @@ def test_the_report(folder):
         assert text in made.text
     assert (folder / "report.txt").read_text() == made.text
     assert [text.split("  ")[-1] for text in (folder / "capture" / "lines.txt").read_text().splitlines()] == ["first", "scheduled"]
-    found = json.loads((folder / "report.json").read_text())
+    found = schemas.checked("report", json.loads((folder / "report.json").read_text()))
     assert (found["mode"], found["exit_reason"], found["capture"]["lines"]) == ("capture", "ok", 2)
     assert found["capture"]["levels"][1] == {"host": "w1", "component": "kubelet", "through": "m1", "former": 0, "level": 4, "raised": True,
                                              "way": "run-time", "restarted": [], "log_until_then": None,
@@ -266,7 +267,7 @@ def test_the_report_of_what_was_not_put_back(folder):
     text = report.make(str(folder), plan()).text
     assert "  m1 kube-scheduler: 2 -> 4, NOT PUT BACK: HTTP 500; a service on m1 goes on trying\n" in text and "  w1 kubelet: not raised: no\n" in text
     assert "kubemend: 1 levels raised, 0 put back" in text
-    found = json.loads((folder / "report.json").read_text())
+    found = schemas.checked("report", json.loads((folder / "report.json").read_text()))
     assert (found["exit_code"], found["exit_reason"]) == (2, "failed") and found["capture"]["levels"][0]["restored"] is False
 
 
@@ -326,7 +327,7 @@ def test_the_report_says_what_was_restarted(folder, again):
     note(folder, RESTORED, *([{**says(SCHEDULER, "restored"), "at": "2026-11-21T20:01:09Z"}] if again else []))
     text, last = report.make(str(folder), plan(target)).text, "at 2026-11-21T20:01:09Z" if again else "by a service of its host"
     assert f"    by a restart: restarted at 2026-11-21T20:00:00Z, again {last}; what it logged until then: {kept} on m1\n" in text
-    level, = json.loads((folder / "report.json").read_text())["capture"]["levels"]
+    level, = schemas.checked("report", json.loads((folder / "report.json").read_text()))["capture"]["levels"]
     assert (level["way"], level["log_until_then"]) == ("restart", kept)
     assert level["restarted"] == ["2026-11-21T20:00:00Z", "2026-11-21T20:01:09Z"][:1 + again]
 

@@ -19,8 +19,11 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
     Result,
     Verdict,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import page, text
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom
+from tests.unit.plugins.plugin_utils.test_recorded import CASES
+from tests.unit.plugins.plugin_utils.test_recorded import FOLDER as RECORDED
 
 KEY = "0123456789abcdef"
 FOLDER = "/etc/kubernetes/manifests"
@@ -255,3 +258,13 @@ def test_an_endless_line_is_cut():
     report = rendered(findings=(finding(evidence=(Proof("file", "m2", path="/x", line=1, text="y" * 10_000),)),))
     assert max(len(line) for line in report.splitlines()) < 2_200
     assert "more characters in report.json" in report
+
+
+@pytest.mark.parametrize("case", CASES[::8])
+def test_recorded_incidents_fit_into_80_columns(case):
+    """But for what is copied or compared as a whole: evidence, commands, and words that are longer."""
+    result = judge.judge(evidence.stream([str(RECORDED / case / "evidence")]), deep=True)
+    report = text.render(result, run(titles={code: fault.title for code, fault in judge.CATALOGUE.items()}))
+    whole = {f"  {page.escape(line)}" for item in result.findings for line in text.proof_lines(item)}
+    long = [line for line in report.splitlines() if len(line) > 79 and line not in whole]
+    assert [line for line in long if not line.startswith(("  command: ", "  repair: ")) and max(map(len, line.split())) < 60] == []
