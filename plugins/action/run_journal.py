@@ -335,7 +335,7 @@ def _absolute(path: str) -> str:
 def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | None) -> dict[str, Any]:
     return {"settings": {
         "fail_on": settings.fail_on, "formats": list(settings.report_formats), "deep": settings.deep or _needs_deep(symptom),
-        "faults": None if faults is None else sorted(faults), "symptom": symptom, "part": settings.slice, "notices": list(settings.notices),
+        "faults": None if faults is None else sorted(faults), "symptom": symptom, "part": settings.slice, "notices": [],
         "max_risk": settings.max_risk, "allow": list(settings.allow), "probe": settings.probe,
         "cleanup_rejected": settings.cleanup_rejected, "patch_workloads": settings.patch_workloads, "prove_pinning": settings.prove_pinning,
         "expect_pinning": settings.expect_pinning,

@@ -205,12 +205,11 @@ def _pattern(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Variable:
-    """One kubemend_* variable. run_wide: it must not differ between hosts. later: what this version does instead."""
+    """One kubemend_* variable. run_wide: it must not differ between hosts."""
 
     parse: Parser
     default: Any
     run_wide: bool = True
-    later: str = ""
 
 
 VARIABLES: dict[str, Variable] = {
@@ -263,14 +262,13 @@ VARIABLES: dict[str, Variable] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Checked values; faults None means all. notices: one line for each wish that this version cannot meet."""
+    """Checked values; faults None means all."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
-    notices: tuple[str, ...] = ()
 
     def fixed(self, **values: Any) -> Settings:
         """The same with these, whatever the variables say: a role is the consent for what it is named after."""
-        return Settings({**self.values, **{PREFIX + name: value for name, value in values.items()}}, self.notices)
+        return Settings({**self.values, **{PREFIX + name: value for name, value in values.items()}})
 
     def __getattr__(self, name: str) -> Any:
         """settings.fail_on is the value of kubemend_fail_on."""
@@ -307,7 +305,6 @@ def check(mapping: Mapping[str, Any], codes: Iterable[str] | None = None, where:
     if wrong:
         raise SettingsError(complain_about(wrong[0], where))
     values: dict[str, Any] = {}
-    notices: list[str] = []
     for name, variable in VARIABLES.items():
         given = mapping.get(name)
         if given is None:
@@ -317,8 +314,6 @@ def check(mapping: Mapping[str, Any], codes: Iterable[str] | None = None, where:
             values[name] = variable.parse(given)
         except _Bad as bad:
             raise SettingsError(f"{name}{where} is {shown(given)}; it must be {bad}.") from None
-        if variable.later and values[name] != variable.default:
-            notices.append(f"{name}={shown(given)} has no effect: {variable.later}.")
     faults = values["kubemend_faults"]
     if faults is not None and codes is not None:
         known = sorted(codes)
@@ -326,7 +321,7 @@ def check(mapping: Mapping[str, Any], codes: Iterable[str] | None = None, where:
             near = difflib.get_close_matches(code, known, n=1, cutoff=0.0)
             hint = f"; the nearest one is {near[0]}" if near else ""
             raise SettingsError(f"kubemend_faults{where} names {code}, which this version does not judge{hint}.")
-    return Settings(values=values, notices=tuple(notices))
+    return Settings(values)
 
 
 def differing(first: Settings, other: Settings) -> str | None:

@@ -180,7 +180,6 @@ def test_a_role_is_the_flow_of_the_playbooks_with_its_faults_and_risk_fixed(role
         f"../../../playbooks/tasks/{name}.yml" for name in (("capture",) if role.name == "log_capture" else ("audit", "repair"))]
     options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
     for name, option in options.items():
-        assert not settings.VARIABLES[name].later
         default = settings.VARIABLES[name].default
         assert option.get("default") == (list(default) if isinstance(default, tuple) else default), name
         assert not option.get("required")

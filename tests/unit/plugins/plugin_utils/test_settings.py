@@ -20,7 +20,6 @@ def test_defaults_are_those_of_the_interface():
     assert (found.become, found.max_risk, found.max_unavailable, found.allow) == (True, 0, 1, ())
     assert (found.fail_on, found.faults, found.deep, found.timeout) == ("never", None, False, 30)
     assert (found.evidence, found.report_dir, found.report_formats) == ((), None, ("terminal", "json", "html"))
-    assert found.notices == ()
     with pytest.raises(AttributeError):
         found.nothing_of_the_kind  # pylint: disable=pointless-statement
     assert copy.deepcopy(found).timeout == 30
@@ -91,13 +90,6 @@ def test_unknown_codes_name_the_nearest():
     assert check({"kubemend_faults": "KM901"}, codes).faults == {"KM901"}
     with pytest.raises(SettingsError, match="KM902, which this version does not judge; the nearest one is KM901"):
         check({"kubemend_faults": ["KM902"]}, codes)
-
-
-def test_a_wish_that_this_version_cannot_meet_is_one_notice(monkeypatch):
-    monkeypatch.setitem(settings.VARIABLES, "kubemend_wish", settings.Variable(settings.VARIABLES["kubemend_capture"].parse, False, later="not yet"))
-    found = check({"kubemend_max_risk": 2, "kubemend_wish": "yes", "kubemend_cleanup_rejected": False})
-    assert found.max_risk == 2
-    assert found.notices == ("kubemend_wish='yes' has no effect: not yet.",)
 
 
 def test_a_value_is_shown_in_one_short_printable_line():
