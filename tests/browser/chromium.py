@@ -11,6 +11,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -26,6 +27,9 @@ OPTIONS = (
     "--no-default-browser-check", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
     "--disable-default-apps", "--hide-scrollbars", "--force-color-profile=srgb", "--window-size=1280,900")
 PATIENCE = 60
+# It wants its pipes as descriptors 3 and 4, which ours may be the other way round.
+START = ("import fcntl, os, sys; pair = [fcntl.fcntl(int(number), fcntl.F_DUPFD_CLOEXEC, 10) for number in sys.argv[1:3]]; "
+         "os.dup2(pair[0], 3); os.dup2(pair[1], 4); os.execvp(sys.argv[3], sys.argv[3:])")
 
 
 class BrowserError(Exception):
@@ -150,7 +154,7 @@ def browser() -> Iterator[Browser]:
     to_read, to_write = os.pipe()
     back_read, back_write = os.pipe()
     with tempfile.TemporaryDirectory(prefix="kubemend-browser-", ignore_cleanup_errors=True) as profile:
-        command = ["/bin/sh", "-c", 'exec "$@" 3<&%d 4>&%d' % (to_read, back_write), "sh", PROGRAM, *OPTIONS, f"--user-data-dir={profile}"]
+        command = [sys.executable, "-c", START, str(to_read), str(back_write), PROGRAM, *OPTIONS, f"--user-data-dir={profile}"]
         with subprocess.Popen(command, pass_fds=(to_read, back_write), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, start_new_session=True, env={**os.environ, "HOME": profile}) as process:
             os.close(to_read)
