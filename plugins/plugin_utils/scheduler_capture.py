@@ -122,8 +122,8 @@ def result(one: Mapping[str, Any], became: Became | None, lines: list[str], run_
                   "restored": became.restored if became else None, "reason": _level(one, became, run_id)},
         "dump": {"taken": dump.found, "whole": dump.whole, "reason": _dump(one, dump)},
         "nodes": {name: found[name] for name in ("api", "cached", "counted", "reasons", "not_cached", "only_cached")},
-        "verdict": found["verdict"], "sentence": found["sentence"], "targets": found["targets"], "message": found["message"], "waiting": found["waiting"],
-        "queue": len(dump.queue),
+        "verdict": found["verdict"], "sentence": found["sentence"], "targets": found["targets"], "message": found["message"],
+        "waiting": found["waiting"], "queue": len(dump.queue),
         "mismatch": [one_line(line, 300) for line in dump.mismatch[:MAX_NAMES]], "files": dict(files)}
 
 

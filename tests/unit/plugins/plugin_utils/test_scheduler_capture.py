@@ -172,7 +172,8 @@ def test_a_message_that_was_logged_meanwhile_counts_too(lost):
     ({"sent": False, "sent_reason": "run X holds the cluster"}, [], "run X holds the cluster", ""),
     ({"process_is": "it does not run any more", "sent": None}, [], "it does not run any more", ""),
     ({"sent": None}, [], "it was not begun", ""),
-    ({"sent": None, "process_is": ""}, [], "it was not begun", ""), ({}, [], "its log has none of it", ""), ({}, of_1_14(*NODES)[:9], "its log has no whole dump", "")])
+    ({"sent": None, "process_is": ""}, [], "it was not begun", ""), ({}, [], "its log has none of it", ""),
+    ({}, of_1_14(*NODES)[:9], "its log has no whole dump", "")])
 def test_what_failed_is_said(lost, more, lines, dump, level):
     (one,), _notes = chosen(lost)
     found = scheduler_capture.result(done(one, **more), became("m1"), lines, RUN, {})
