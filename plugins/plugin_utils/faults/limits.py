@@ -118,7 +118,8 @@ FAULTS = (
                     "and Red Hat link 99-sysctl.conf to /etc/sysctl.conf, which beats 99-kubernetes.conf), the kernel has more than the files say and a "
                     "reboot takes it back, a file says more than the kernel has, or only /etc/sysctl.conf says so and no link leads to it. What the machine "
                     "will have is computed as systemd-sysctl does: one file of a name, in the order of names, the last one wins, an exact name before a "
-                    "pattern. A vendor's file (/usr) that one of /etc overrides is no finding.",
+                    "pattern. A vendor's file (/usr) that one of /etc overrides is no finding. What ufw and tuned set after that counts too: where one of them "
+                    "overrides a file, its line is named, and nothing is written.",
         remedy="Write the value where nothing overrides it. " + _RAISES,
         risk=1,
         needs=("limits",),
