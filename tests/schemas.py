@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import xmlschema
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "schema"
 
@@ -30,7 +29,9 @@ def complaints(name: str, document: Any) -> list[str]:
 
 
 @functools.cache
-def _shape() -> xmlschema.XMLSchema:
+def _shape() -> Any:
+    import xmlschema  # slow, and of one test only
+
     return xmlschema.XMLSchema(str(FOLDER / "junit.xsd"))
 
 
