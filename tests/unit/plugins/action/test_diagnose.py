@@ -147,7 +147,7 @@ def test_evidence_that_cannot_be_read_is_an_input_error_that_names_it(replay, op
 def test_replay_needs_evidence(operator):
     done = operator.run("replay", inventory=None)
     assert done.rc == 2, done.output
-    assert "kubemend_evidence is not set; replay needs the path of a folder of evidence." in done.words
+    assert "kubemend_evidence is not set; replay needs the path of a folder of evidence or of a bundle." in done.words
 
 
 def test_folders_of_several_controllers_are_merged(replay, operator):
