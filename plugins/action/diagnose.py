@@ -30,6 +30,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     node_plan,
     patch_files,
     patch_plan,
+    pending_told,
     plan,
     remedies,
     reset_plan,
@@ -118,13 +119,18 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     if args["mode"] == "repair" and not repairs:
         outcome = run_folder.withheld(planned)
     timelines, lacking = timeline.of_clusters(clusters)
+    pending, no_such_pod = pending_told.told(clusters, args["symptom"])
+    if args["symptom"] == pending_told.SYMPTOM:  # says why there is none better than the timeline
+        lacking = tuple(one for one in lacking if not one.startswith(timeline.NONE))
+    if no_such_pod and not (outcome and outcome[0]):
+        outcome = (2, "input", no_such_pod)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     run = Run(
         run_id=args["run_id"], started=args["started"] or now, finished=now, mode=args["mode"],
         report_dir=args["report_dir"], tool_version=evidence.TOOL_VERSION,
         # Whether the findings are bad enough to fail is asked when the repair is over.
         fail_on="never" if repairs else args["fail_on"],
-        symptom=_symptom(args["symptom"]), notices=(*args["notices"], *lacking),
+        symptom=_symptom(args["symptom"]), notices=(*args["notices"], *pending, *lacking),
         titles={code: fault.title for code, fault in judge.CATALOGUE.items()}, plan=planned, steps=steps, diffs=diff,
         outcome=outcome, timelines=timelines)
     if args["mode"] == "repair":

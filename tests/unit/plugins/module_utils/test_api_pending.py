@@ -40,7 +40,8 @@ def collect(*items):
 
 def test_one_list_of_pending_pods_is_asked_for():
     answers = Answers()
-    assert collect_pending.collect(answers, lambda error: False) == ({"items": [], "total": 0, "unseen": []}, False)
+    assert collect_pending.collect(answers, lambda error: False) == (
+        {"items": [], "total": 0, "read": 0, "taken": 0, "unseen": [], "gated": [], "bound": []}, False)
     assert answers.asked == [("/api/v1/pods", {"fieldSelector": "status.phase=Pending"})]
 
 
