@@ -100,6 +100,8 @@ class Nodes:
     def _meant(self, entry: Mapping[str, Any], one: Excluded, wanted: list[NodeView]) -> bool:
         if entry.get("targets") and one.kind in ("affinity", "node_name", "prefilter"):
             return True
+        if one.kind in ("affinity", "node_name") and isinstance(entry.get("off"), (list, tuple)) and wanted:
+            return True  # there are others that it asks for: why it cannot have those is the reason
         if one.kind == "taint" and one.name.split("=", 1)[0] in OF_CONTROL_PLANE:
             return not wanted or one.nodes is None or not all(view.name in one.nodes for view in wanted)
         if one.kind in ("taint", "cordon", "unready") and one.nodes:
