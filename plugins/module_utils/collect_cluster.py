@@ -139,7 +139,9 @@ class Reader:
         for item in self.api.items("/api/v1/nodes"):
             node = node_of(item)
             found[node["uid"] or node["name"]] = node
-            known[node["name"]] = {"name": node["name"], "labels": (item.get("metadata") or {}).get("labels") or {}, "taints": node["taints"]}
+            most = ((item.get("status") or {}).get("allocatable") or {}).get("pods")
+            known[node["name"]] = {"name": node["name"], "labels": (item.get("metadata") or {}).get("labels") or {}, "taints": node["taints"],
+                                   "room": int(most) if str(most).isdigit() else None}
         self.known = known
         return {"items": collect_nodes.leased(self.api, sorted(found.values(), key=lambda node: node["name"] or ""))}, False
 
@@ -203,8 +205,8 @@ class Reader:
 
     def pending(self):
         """Pods that no scheduler finds a node for. What was read until the time limit still proves something."""
-        labels = None if self.known is None else dict((name, one["labels"]) for name, one in self.known.items())
-        return collect_pending.collect(self.api, _late, self.asked, labels)
+        labels, room = (None if self.known is None else dict((name, one[key]) for name, one in self.known.items()) for key in ("labels", "room"))
+        return collect_pending.collect(self.api, _late, self.asked, labels, room)
 
     def unmade(self):
         """Pods that are not there: who was refused one, and nodes that a DaemonSet leaves out."""

@@ -12,12 +12,14 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 import json
+import re
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, node_match
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, dicts
 
 MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS, MAX_SCHEDULERS = 5000, 200, 5, 2000, 50, 50, 50
-MAX_SILENT, MAX_EVENTS, MAX_GATES = 500, 20000, 20
+MAX_SILENT, MAX_EVENTS, MAX_GATES, MAX_PLACED = 500, 20000, 20, 50000
+CROWDED = re.compile(r"Too many pods|Insufficient pods")
 FIELDS = ("key", "operator", "value", "effect")
 REFUSALS = ("Unschedulable", "SchedulerError")
 
@@ -157,8 +159,31 @@ class _Found:
         return is_asked(item, self.asked)
 
 
-def collect(api, ended, asked=None, labels=None):
-    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of costing all of it."""
+def full_nodes(api, room):
+    """Names of the nodes that have as many pods as they may have; None where that cannot be told. room: {node: how many}, or None.
+
+    Pods are read for it only where a scheduler says that some node has too many.
+    """
+    if room is None:
+        return None
+    has = {}
+    query = {"fieldSelector": "spec.nodeName!=,status.phase!=Failed,status.phase!=Succeeded"}
+    try:
+        for number, item in enumerate(api.items("/api/v1/pods", query)):
+            if number >= MAX_PLACED:
+                return None
+            name = (item.get("spec") or {}).get("nodeName")
+            has[name] = has.get(name, 0) + 1
+    except ApiError:
+        return None
+    return sorted(name for name, most in room.items() if most is not None and has.get(name, 0) >= most)
+
+
+def collect(api, ended, asked=None, labels=None, room=None):
+    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of costing all of it.
+
+    labels, room: {node: its labels}, {node: how many pods it may have}, None where they are not known.
+    """
     found = _Found(asked, labels)
     try:
         for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Pending"}):
@@ -173,8 +198,11 @@ def collect(api, ended, asked=None, labels=None):
         found.cut = True
     found.hear(_said(api) if found.silent else {})
     items = sorted(found.refused.values(), key=lambda one: (str(one["namespace"]), str(one["names"][0])))
-    return {"items": items, "total": found.total, "read": found.read, "taken": found.taken, "unseen": _rows(found.waiting, "scheduler"),
-            "gated": _rows(found.gated, "namespace"), "bound": _rows(found.bound, "node")}, found.cut
+    data = {"items": items, "total": found.total, "read": found.read, "taken": found.taken, "unseen": _rows(found.waiting, "scheduler"),
+            "gated": _rows(found.gated, "namespace"), "bound": _rows(found.bound, "node")}
+    if any(CROWDED.search(one["message"]) for one in items):
+        data["full"] = full_nodes(api, room)
+    return data, found.cut
 
 
 def _rows(kept, name):

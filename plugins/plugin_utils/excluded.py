@@ -45,16 +45,19 @@ class Nodes:
 
     def __init__(self, cluster: Cluster) -> None:
         self.views = list(views(cluster))
+        full = (cluster.answer("pending") or {}).get("full")
+        self.full = tuple(str(name) for name in full) if isinstance(full, (list, tuple)) else None
         self.devices = {str(item.get("name")): item.get("devices") for item in cluster.rows("nodes", "items")}
 
     def of(self, entry: Mapping[str, Any]) -> tuple[Excluded, ...]:
         """What keeps this pod waiting."""
         message = scheduling_reasons.parse(entry.get("message"))
-        found = [one for reason in message.reasons for one in self._named(entry, reason)]
-        if message.nodes == len(self.views) and not message.missing and message.whole:
+        found, wanted = [one for reason in message.reasons for one in self._named(entry, reason)], self.wanted(entry)
+        complete = message.nodes == len(self.views) and not message.missing and message.whole
+        if complete:
             found = _rest(found, [view.name for view in self.views])
-        wanted = self.wanted(entry)
-        return tuple(replace(one, meant=self._meant(entry, one, wanted)) for one in found)
+        found = [replace(one, meant=self._meant(entry, one, wanted)) for one in found]
+        return tuple(_left(found, [view.name for view in wanted]) if complete else found)
 
     def wanted(self, entry: Mapping[str, Any]) -> list[NodeView]:
         """The nodes that the pod asks for, by its selector, or because a DaemonSet made it for one; all where that is not known."""
@@ -77,6 +80,8 @@ class Nodes:
         if reason.kind == "resource" and "/" in reason.name:
             none = tuple(name for name, has in self.devices.items() if isinstance(has, Mapping) and not (has.get(reason.name) or (0, 0))[1])
             return [replace(one, nodes=none if len(none) == reason.nodes else None)]
+        if reason.kind == "pods" and self.full is not None:
+            return [replace(one, nodes=tuple(name for name in self.full if any(view.name == name for view in self.views)))]
         return [one]
 
     def _tainted(self, entry: Mapping[str, Any], one: Excluded) -> list[Excluded]:
@@ -106,6 +111,8 @@ class Nodes:
             return not wanted or one.nodes is None or not all(view.name in one.nodes for view in wanted)
         if one.kind in ("taint", "cordon", "unready") and one.nodes:
             return not self.otherwise(entry, one)
+        if one.kind == "pods" and one.nodes:  # up to 1.22 a full node counts as such before anybody looks at selectors
+            return not any(view.name in one.nodes for view in wanted)
         return False
 
     def otherwise(self, entry: Mapping[str, Any], one: Excluded) -> tuple[str, ...]:
@@ -126,6 +133,15 @@ def _rest(found: list[Excluded], names: list[str]) -> list[Excluded]:
     if exact and left and all(one.count == len(left) for one in found if one.nodes is None):
         return [replace(one, nodes=left) if one.nodes is None else one for one in found]
     return found
+
+
+def _left(found: list[Excluded], wanted: list[str]) -> list[Excluded]:
+    """Of the nodes that the pod asks for those that no named reason is of: where one reason has no names, it is that one's."""
+    unnamed = [one for one in found if not one.meant and one.nodes is None and one.count is not None]
+    left = tuple(name for name in wanted if not any(name in (one.nodes or ()) for one in found))
+    if len(unnamed) != 1 or not left or (unnamed[0].count or 0) < len(left):
+        return found
+    return [replace(one, nodes=left) if one is unnamed[0] else one for one in found]
 
 
 def spelled(names: Sequence[str] | None, count: int | None) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 
 import pytest
@@ -74,33 +73,28 @@ def pods(cluster, namespace):
     return made
 
 
+BEAT = "lab-beat"
+FILE, SCRIPT = "/root/lab-full.json", "/root/lab-beat.sh"
+
+
 @contextlib.contextmanager
 def full_node(cluster):
-    """A Node without a machine that may have no pod, and somebody who keeps it Ready."""
-    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": FULL, "namespace": "kube-node-lease"},
-             "spec": {"holderIdentity": FULL, "leaseDurationSeconds": 40}}
-    has = {"cpu": "4", "memory": "4Gi", "pods": "0"}
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": FULL, "labels": {"kubernetes.io/hostname": FULL}}, "status": {
-        "capacity": has, "allocatable": has, "conditions": [{"type": "Ready", "status": "True", "reason": "Lab"}]}}
-    ended = threading.Event()
-
-    def renew():
-        while not ended.is_set():
-            now = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
-            cluster.kubectl("-n", "kube-node-lease", "patch", "lease", FULL, "--type=merge", "-p", json.dumps({"spec": {"renewTime": now}}), check=False)
-            ended.wait(8)
-
-    for item in (lease, node):
-        cluster.kubectl("create", "--validate=false", "-f", "-", input=json.dumps(item))
-    keeper = threading.Thread(target=renew, daemon=True)
-    keeper.start()
+    """A Node without a machine that may have no pod, and a unit on m1 that says in its place that it is Ready."""
+    has, now = {"cpu": "4", "memory": "4Gi", "pods": "0"}, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    ready = {"type": "Ready", "status": "True", "reason": "Lab", "lastTransitionTime": now, "lastHeartbeatTime": "NOW"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": FULL, "labels": {"kubernetes.io/hostname": FULL}},
+            "status": {"capacity": has, "allocatable": has, "conditions": [ready]}}
+    kubectl = f"kubectl --kubeconfig=/etc/kubernetes/admin.conf --server=https://{cluster.node('m1').ip}:6443"
+    beat = f"while sleep 2; do sed \"s/NOW/$(date -u +%Y-%m-%dT%H:%M:%SZ)/\" {FILE} | {kubectl} replace --raw /api/v1/nodes/{FULL}/status -f -; done\n"
+    cluster.write("m1", FILE, json.dumps(node))
+    cluster.write("m1", SCRIPT, beat)
+    cluster.kubectl("create", "--validate=false", "-f", "-", input=json.dumps(node).replace("NOW", now))
     try:
+        cluster.exec("m1", ["systemd-run", f"--unit={BEAT}", "/bin/sh", SCRIPT])
         yield
     finally:
-        ended.set()
-        keeper.join(60)
+        cluster.exec("m1", f"systemctl stop {BEAT} 2>/dev/null; systemctl reset-failed {BEAT} 2>/dev/null; rm -f {FILE} {SCRIPT}", check=False)
         cluster.kubectl("delete", "node", FULL, "--ignore-not-found", check=False)
-        cluster.kubectl("-n", "kube-node-lease", "delete", "lease", FULL, "--ignore-not-found", check=False)
 
 
 @contextlib.contextmanager
@@ -171,6 +165,7 @@ def test_each_reason_is_told_apart(cluster, play):
             (found,) = of(report, CODES[name], name)
             assert node in found.replace(",", " ").split() and not of(report, "KM211", "nowhere"), found
         time.sleep(max(0.0, begun + WAITED + 25 - time.monotonic()))
+        cluster.wait(lambda: ready(cluster, FULL), 30, f"{FULL} to be ready still")
         gpu.create(cluster, namespace, pod(cluster, "named", None, nodeName=GONE))  # soon collected as garbage
         done, report = play(name="pods_stay_pending")
         print(done.stdout)

@@ -271,3 +271,25 @@ def test_an_entry_says_which_nodes_it_does_not_ask_for():
     mine["spec"]["nodeSelector"] = {"zone": "a"}
     data, dummy = collect_pending.collect(Answers(mine, pod("b"), meant("c", field("m1"))), lambda error: False, None, LABELS)
     assert [one["off"] for one in data["items"]] == [["w1", "w2"], [], None]
+
+
+def test_which_nodes_are_full_is_only_asked_where_a_scheduler_says_so():
+    class Crowd(Answers):
+        def items(self, path, query=None):
+            self.asked.append((path, query))
+            placed = [{"spec": {"nodeName": name}} for name in ("w1", "w1", "w2")]
+            return iter([pod("a", message=self.message)] if query == {"fieldSelector": "status.phase=Pending"} else placed)
+
+    answers, room = Crowd(), {"w1": 2, "w2": 2, "w3": 0, "w4": None}
+    answers.message = "0/4 nodes are available: 2 Too many pods."
+    data, cut = collect_pending.collect(answers, lambda error: False, None, None, room)
+    assert not cut and data["full"] == ["w1", "w3"] and len(answers.asked) == 2
+    assert collect_pending.collect(answers, lambda error: False)[0]["full"] is None
+    answers.message, answers.asked = TEXT, []
+    assert "full" not in collect_pending.collect(answers, lambda error: False, None, None, room)[0] and len(answers.asked) == 1
+
+
+def test_of_more_pods_than_are_read_nobody_knows(monkeypatch):
+    monkeypatch.setattr(collect_pending, "MAX_PLACED", 1)
+    assert collect_pending.full_nodes(Answers(bare("a", nodeName="w1"), bare("b", nodeName="w1")), {"w1": 1}) is None
+    assert collect_pending.full_nodes(Answers(ApiError("denied", "no", 403)), {"w1": 1}) is None

@@ -270,3 +270,32 @@ def test_words_that_are_not_known_are_quoted(world, message):
     waiting(world, message)
     _verdicts, (found,) = judged(world, *SAID)
     assert found.code == "KM225" and found.evidence[0].text == message
+
+
+# 1.18 looks at resources before it looks at selectors: a full node is of every pod's reasons
+
+
+@pytest.mark.parametrize(("off", "codes", "named"), [
+    (["m1", "m2", "m3", "w2"], ["KM213"], ["Nodes w1"]), (["m1", "m2", "m3", "w1"], ["KM214"], ["Nodes w2"])])
+def test_a_full_node_that_the_pod_does_not_ask_for_is_no_reason(world, off, codes, named):
+    world.data("api", "nodes")["items"].append({**node(world, "w1"), "name": "w2"})
+    world.data("api", "pending")["full"] = ["w2"]
+    port = "1 node(s) didn't have free ports for the requested pod ports, " if codes == ["KM213"] else ""
+    waiting(world, f"0/5 nodes are available: 1 Too many pods, {port}{3 if port else 4} node(s) didn't match node selector.", off=off)
+    findings = judged(world, *SAID)[1]
+    assert [(one.code, one.severity) for one in findings] == [(code, "warning") for code in codes] and excluded(findings[0]) == named
+
+
+def test_which_nodes_are_full_may_not_be_known(world):
+    world.data("api", "pending")["full"] = None
+    waiting(world, "0/4 nodes are available: 1 Too many pods, 1 Insufficient cpu, 2 node(s) didn't match node selector.", off=["m1", "m2"])
+    assert [(one.code, one.severity) for one in judged(world, *SAID)[1]] == [("KM210", "info"), ("KM214", "info")]
+
+
+def test_of_a_resource_that_other_nodes_lack_as_well_the_pods_own_node_is_named(world):
+    node(world, "m2")["unschedulable"] = True
+    waiting(world, "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu.", off=["m1", "m2", "m3"])
+    assert excluded(judged(world, "KM210")[1][0]) == ["Nodes m1, m3, w1"]
+    world.data("api", "pending")["items"].clear()
+    waiting(world, "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu, 1 Insufficient memory.", off=["m1", "m2", "m3"])
+    assert excluded(judged(world, "KM210")[1][0]) == []  # which of both is of w1 nobody can tell
