@@ -119,18 +119,14 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     if args["mode"] == "repair" and not repairs:
         outcome = run_folder.withheld(planned)
     timelines, lacking = timeline.of_clusters(clusters)
-    pending, no_such_pod = pending_told.told(clusters, args["symptom"])
-    if args["symptom"] == pending_told.SYMPTOM:  # says why there is none better than the timeline
-        lacking = tuple(one for one in lacking if not one.startswith(timeline.NONE))
-    if no_such_pod and not (outcome and outcome[0]):
-        outcome = (2, "input", no_such_pod)
+    pending, outcome = _of_pending(args, clusters, outcome)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     run = Run(
         run_id=args["run_id"], started=args["started"] or now, finished=now, mode=args["mode"],
         report_dir=args["report_dir"], tool_version=evidence.TOOL_VERSION,
         # Whether the findings are bad enough to fail is asked when the repair is over.
         fail_on="never" if repairs else args["fail_on"],
-        symptom=_symptom(args["symptom"]), notices=(*args["notices"], *pending, *lacking),
+        symptom=_symptom(args["symptom"]), notices=(*args["notices"], *pending, *_but_pending(args, lacking)),
         titles={code: fault.title for code, fault in judge.CATALOGUE.items()}, plan=planned, steps=steps, diffs=diff,
         outcome=outcome, timelines=timelines)
     if args["mode"] == "repair":
@@ -143,6 +139,20 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         _print(judged, run)
     return {**_answer(judged, run),
             "steps": [{"id": step.id, "host": step.host} for step in planned if step.allowed] if repairs else []}
+
+
+def _of_pending(args: dict[str, Any], clusters: list[cluster.Cluster], outcome: tuple[int, str, str] | None
+                ) -> tuple[tuple[str, ...], tuple[int, str, str] | None]:
+    """What is said of pods that stay Pending, and what the run comes to: a pod that does not exist is bad input."""
+    sentences, no_such_pod = pending_told.told(clusters, args["symptom"])
+    if no_such_pod and not (outcome and outcome[0]):
+        return sentences, (2, "input", no_such_pod)
+    return sentences, outcome
+
+
+def _but_pending(args: dict[str, Any], lacking: tuple[str, ...]) -> tuple[str, ...]:
+    """Why there is no timeline: that symptom says it better."""
+    return tuple(one for one in lacking if args["symptom"] != pending_told.SYMPTOM or not one.startswith(timeline.NONE))
 
 
 def _planned(args: dict[str, Any], judged: model.Result, clusters: list[cluster.Cluster]) -> tuple[plan.Step, ...]:

@@ -18,7 +18,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence impo
 
 SYMPTOM = "pods_stay_pending"
 NEEDED = ("pending", "nodes", "locks", "unmade", "pod")
-_FORBIDDEN = re.compile(r'User "(?P<user>[^"]{1,300})" cannot (?P<verb>[a-z]{1,20}) resource "(?P<what>[a-z./]{1,100})"(?: in API group "(?P<group>[^"]{0,100})")?'
+_FORBIDDEN = re.compile(r'User "(?P<user>[^"]{1,300})" cannot (?P<verb>[a-z]{1,20}) resource "(?P<what>[a-z./]{1,100})"'
+                        r'(?: in API group "(?P<group>[^"]{0,100})")?'
                         r'(?P<scope> in the namespace "[^"]{1,100}"| at the cluster scope)?')
 
 
@@ -54,8 +55,8 @@ def _unanswered(cluster: Cluster) -> list[str]:
     if cluster.api_status != "ok":
         if cluster.api_status == "not_asked":
             return ["no control-plane host was asked for the API: which pods stay Pending is not known"]
-        return [one_line(f"the API does not answer ({cluster.api_host}: {cluster.api_reason or cluster.api_status}): which pods stay Pending is not known before "
-                         "it does; what the hosts themselves say is judged below", 900)]
+        return [one_line(f"the API does not answer ({cluster.api_host}: {cluster.api_reason or cluster.api_status}): which pods stay Pending is not known "
+                         "before it does; what the hosts themselves say is judged below", 900)]
     denied = [(name, str((cluster.api.get(name) or {}).get("error") or "")) for name in NEEDED if (cluster.api.get(name) or {}).get("status") == "denied"]
     if not denied:
         return []
@@ -70,8 +71,8 @@ def _unanswered(cluster: Cluster) -> list[str]:
         users.append(match["user"])
     who = one_line(", ".join(dict.fromkeys(users)) or "the user of this kubeconfig", 300)
     source = one_line((cluster.api.get(denied[0][0]) or {}).get("source") or cluster.api_host, 300)
-    return [one_line(f"RBAC is too narrow: {who} ({source}) lacks the right to {', to '.join(dict.fromkeys(rights))}; grant it, or name another kubeconfig with "
-                     "kubemend_kubeconfig", 1200)]
+    return [one_line(f"RBAC is too narrow: {who} ({source}) lacks the right to {', to '.join(dict.fromkeys(rights))}; grant it, or name another kubeconfig "
+                     "with kubemend_kubeconfig", 1200)]
 
 
 def _all(cluster: Cluster) -> str:

@@ -192,7 +192,7 @@ FAULTS = (
            "A claim that a pod names is not bound or does not exist, or a device that it claims was not allocated.",
            "look at the claim (kubectl describe pvc): its storage class, and whether its provisioner runs"),
     _fault("KM216", "Pods wait for nodes that are cordoned", frozenset({"cordon"}), "nodes that they could have are cordoned",
-           "The pod asks for nodes that are cordoned, or all others are excluded for reasons of their own. Whoever cordoned them has a reason: KM514 names them.",
+           "The pod asks for nodes that are cordoned, or all others are excluded for reasons of their own. Who cordoned them has a reason: KM514 names them.",
            "ask who cordoned them, and why; or let the pods have other nodes", ("KM514", "KM903")),
     _fault("KM217", "Pods wait for nodes that are not ready", frozenset({"unready"}), "nodes that they could have are not ready",
            "The pod asks for nodes that are not Ready (their taints are not-ready or unreachable), or all others are excluded for reasons of their own. What "

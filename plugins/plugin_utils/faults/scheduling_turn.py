@@ -24,7 +24,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view imp
 # A kubelet takes up what it is given within seconds. One that is not ready is waited for no longer: pods leave such a node after five minutes.
 TAKEN_SECONDS = 60
 QUOTA = re.compile(r"exceeded quota|failed quota|insufficient quota|exceeds? the maximum .*quota")
-ACCOUNT = re.compile(r"service ?account \S+ (?:was )?not found|serviceaccounts? \S+ not found|error looking up service account|no API token found for service account")
+ACCOUNT = re.compile(r"service ?account \S+ (?:was )?not found|serviceaccounts? \S+ not found|error looking up service account"
+                     r"|no API token found for service account")
 ENDS = re.compile(r"because it is being terminated")
 _Row = Mapping[str, Any]
 
@@ -84,8 +85,8 @@ def left_out(cluster: Cluster) -> Iterator[Outcome]:
 
 
 def _left_out(cluster: Cluster, found: list[tuple[_Row, dict[str, list[str]]]]) -> Hit:
-    told = [f"{one_line(row.get('namespace'), 80)}/{one_line(row.get('name'), 253)} (none on {and_others(sorted({n for names in kept.values() for n in names}))})"
-            for row, kept in found]
+    told = [f"{one_line(row.get('namespace'), 80)}/{one_line(row.get('name'), 253)} "
+            f"(none on {and_others(sorted({name for names in kept.values() for name in names}))})" for row, kept in found]
     proofs = [Proof("api", cluster.api_host, object=f"DaemonSet {one_line(row.get('namespace'), 80)}/{one_line(row.get('name'), 253)}",
                     text=f"does not tolerate {taint} of {and_others(names)}, which it is meant for otherwise")
               for row, kept in found[:SHOWN] for taint, names in list(kept.items())[:SHOWN]]
@@ -138,8 +139,8 @@ def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Hit:
     proof = Proof("api", cluster.api_host, object=f"Pod {_pods(row)}", text=f"spec.nodeName is {name}, and status.startTime is not set: no kubelet took it up")
     if view is None:
         return Hit(f"{_who(_count(row))} for the kubelet of {name}, which is no node of this cluster: {_pods(row)}", (proof,),
-                   "no scheduler looks at a pod that names its node: correct nodeName in the workload, or leave it to the scheduler; or let that node join. Such "
-                   "pods are soon removed by the pod garbage collector", node=name)
+                   "no scheduler looks at a pod that names its node: correct nodeName in the workload, or leave it to the scheduler; or let that node join. "
+                   "Such pods are soon removed by the pod garbage collector", node=name)
     ready = view.condition("Ready") or {}
     why = f"is not ready (Ready is {one_line(view.ready, 20)} since {one_line(ready.get('since'), 40)}, {one_line(ready.get('reason'), 80)})" \
         if view.ready != "True" else "is Ready, but does not take it up"
@@ -194,7 +195,8 @@ def _unmade(cluster: Cluster, code: str, rows: list[_Row]) -> Hit:
 
     why, advice = _REFUSED[code]
     proofs = tuple(Proof("api", cluster.api_host, object=called(row), text=f"has {row.get('has')} of {row.get('wanted')} pods; FailedCreate since "
-                         f"{one_line(row.get('first'), 40)}, last {one_line(row.get('last'), 40)}: {one_line(row.get('message'), 300)}") for row in rows[:SHOWN])
+                         f"{one_line(row.get('first'), 40)}, last {one_line(row.get('last'), 40)}: {one_line(row.get('message'), 300)}")
+                   for row in rows[:SHOWN])
     return Hit(f"pods are not even made, because {why}: {and_others([called(row) for row in rows])}", proofs, advice)
 
 
@@ -213,8 +215,8 @@ FAULTS = (
            "No scheduler looks at a pod with spec.schedulingGates (1.26 and newer) before whoever set them took all of them away.",
            "See to the controller that owns the gates.", held, needs=("pending",)),
     _fault("KM220", "Pods have a node whose kubelet does not take them up",
-           "The pod has its node, by a scheduler or because its author named it, and its kubelet has not begun with it: that node does not exist, is not ready, "
-           "or its kubelet is silent. What a kubelet has begun with (images, volumes) is not meant.",
+           "The pod has its node, by a scheduler or because its author named it, and its kubelet has not begun with it: that node does not exist, is not "
+           "ready, or its kubelet is silent. What a kubelet has begun with (images, volumes) is not meant.",
            "Bring the kubelet back, or correct nodeName.", kubelets_turn, needs=("pending", "nodes"), because=("KM512",)),
     _fault("KM221", "Pods are not made because of a quota",
            "A controller cannot make the pods that it lacks, for five minutes and more: a ResourceQuota of the namespace refuses them. There is no pod that "
