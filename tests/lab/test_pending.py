@@ -26,12 +26,12 @@ NODES = {"cpu": "w1", "gizmo": "w1", "port-2": "w1", "cordoned": "m2", "unready"
 
 
 def pod(cluster, name, node, ports=(), resources=None, **spec):
-    """A pod of its own that asks for one node, and tolerates that this is a master."""
+    """A pod of its own that asks for one node, and tolerates that this is a master. What its name has after -of- is not in its label."""
     if node:
         spec = {"nodeSelector": {"kubernetes.io/hostname": node}, **spec}
     made = jobs.pod_spec(cluster, **{"tolerations": jobs.MASTERS_TOLERATED, **spec})
     made["containers"][0].update(resources=resources or {}, ports=[{"containerPort": port, "hostPort": port} for port in ports])
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"lab": name}}, "spec": made}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"lab": name.partition("-of-")[0]}}, "spec": made}
 
 
 def workload(cluster, name, kind="Deployment", resources=None, **spec):
@@ -54,10 +54,14 @@ def uses(name):
 def pods(cluster, namespace):
     """One for each reason that a scheduler gives."""
     rack = [{"maxSkew": 1, "topologyKey": "lab/rack", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"lab": "spread"}}}]
+    # Of both racks only m1, which a pod without the toleration cannot have, has fewer of them. 1.18 passes over a label that no node has.
+    racks = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [
+        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["m1", "w1"]}]}]}}}
     elsewhere = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["elsewhere"]}]}]}}
     made = [
         pod(cluster, "cpu", "w1", resources={"requests": {"cpu": "1000"}}), pod(cluster, "gizmo", "w1", resources={"limits": {"lab.example/gizmo": "1"}}),
-        pod(cluster, "nowhere", None, nodeSelector={"lab/nowhere": "true"}), pod(cluster, "spread", "w1", topologySpreadConstraints=rack),
+        pod(cluster, "nowhere", None, nodeSelector={"lab/nowhere": "true"}),
+        pod(cluster, "spread", None, topologySpreadConstraints=rack, affinity=racks, tolerations=[{"key": "lab/mine", "operator": "Exists"}]),
         pod(cluster, "port-2", "w1", [18888]), pod(cluster, "full", FULL), pod(cluster, "cordoned", "m2"), pod(cluster, "unready", "m3"),
         pod(cluster, "tainted", "m1"), pod(cluster, "nobody", "w1", schedulerName="lab-nobody"), pod(cluster, "claim", "w1", **uses("unbound")),
         pod(cluster, "silent", None, nodeName="m3", tolerations=[{"operator": "Exists"}]), pod(cluster, "volume", "w1", **uses("far")),
@@ -107,8 +111,11 @@ def spoilt(cluster, namespace):
         cluster.kubectl("label", "node", "m1", "w1", "lab/daemon=yes")
         cluster.kubectl("taint", "node", "m1", "lab/mine=x:NoSchedule")
         cluster.kubectl("cordon", "m2")
-        gpu.create(cluster, namespace, pod(cluster, "port-1", "w1", [18888]))
-        gpu.wait_running(cluster, namespace, "port-1")
+        cluster.kubectl("label", "node", "w1", "lab/rack=a")
+        cluster.kubectl("label", "node", "m1", "lab/rack=b")
+        gpu.create(cluster, namespace, pod(cluster, "port-1", "w1", [18888]), pod(cluster, "spread-of-w1", "w1"))
+        for name in ("port-1", "spread-of-w1"):
+            gpu.wait_running(cluster, namespace, name)
         cluster.exec("m3", ["systemctl", "stop", "kubelet"])
         with full_node(cluster):
             yield spaces
@@ -116,7 +123,7 @@ def spoilt(cluster, namespace):
         cluster.exec("m3", ["systemctl", "start", "kubelet"])
         cluster.kubectl("uncordon", "m2", check=False)
         cluster.kubectl("taint", "node", "m1", "lab/mine-", check=False)
-        cluster.kubectl("label", "node", "m1", "w1", "lab/daemon-", check=False)
+        cluster.kubectl("label", "node", "m1", "w1", "lab/daemon-", "lab/rack-", check=False)
         for name in spaces:
             jobs.remove(cluster, name)
         cluster.kubectl("delete", "persistentvolume", f"{namespace}-far", "--ignore-not-found", "--wait=false", check=False)
