@@ -34,6 +34,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     node_plan,
     patch_files,
     patch_plan,
+    pending_told,
     plan,
     remedies,
     reset_plan,
@@ -130,13 +131,14 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         outcome = run_folder.withheld(planned)
     timelines, lacking = timeline.of_clusters(clusters)
     captures, noted = _captured(args)
+    pending, outcome = _of_pending(args, clusters, outcome)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     run = Run(
         run_id=args["run_id"], started=args["started"] or now, finished=now, mode=args["mode"],
         report_dir=args["report_dir"], tool_version=evidence.TOOL_VERSION,
         # Whether the findings are bad enough to fail is asked when the repair is over.
         fail_on="never" if repairs else args["fail_on"],
-        symptom=_symptom(args["symptom"]), notices=(*args["notices"], *lacking, *noted),
+        symptom=_symptom(args["symptom"]), notices=(*args["notices"], *pending, *_but_pending(args, lacking), *noted),
         titles={code: fault.title for code, fault in judge.CATALOGUE.items()}, plan=planned, steps=steps, diffs=diff,
         outcome=outcome, timelines=timelines, captures=captures, compared=None if earlier is None else compare.compare(earlier, judged))
     if args["mode"] == "repair":
@@ -156,12 +158,11 @@ def _write_reports(formats: list[str], judged: model.Result, run: Run) -> None:
     """What the operator asked for; report.json and report.txt always."""
     _write(run.path("report.json"), json.dumps(report_json.render(judged, run), indent=1) + "\n")
     _write(run.path("report.txt"), report_text.render(judged, run))
-    if "html" in formats:
-        _write(run.path("report.html"), report_html.render(judged, run))
-    if "junit" in formats:
-        _write(run.path("junit.xml"), report_junit.render(judged, run))
-    else:  # one of an earlier run in this folder tells of another judgement
-        Path(run.path("junit.xml")).unlink(missing_ok=True)
+    for name, file, render in (("html", "report.html", report_html.render), ("junit", "junit.xml", report_junit.render)):
+        if name in formats:
+            _write(run.path(file), render(judged, run))
+        else:  # one of an earlier run in this folder tells of another judgement
+            Path(run.path(file)).unlink(missing_ok=True)
     if "terminal" in formats:
         _print(judged, run)
 
@@ -199,6 +200,20 @@ def _captured(args: dict[str, Any]) -> tuple[tuple[dict[str, Any], ...], list[st
         return tuple(document["results"]), [str(note) for note in document["notes"]]
     except (OSError, *judge.UNFORESEEN) as error:
         return (), [f"kubemend_capture: {path} cannot be read ({evidence.one_line(error)})"]
+
+
+def _of_pending(args: dict[str, Any], clusters: list[cluster.Cluster], outcome: tuple[int, str, str] | None
+                ) -> tuple[tuple[str, ...], tuple[int, str, str] | None]:
+    """What is said of pods that stay Pending, and what the run comes to: a pod that does not exist is bad input."""
+    sentences, no_such_pod = pending_told.told(clusters, args["symptom"])
+    if no_such_pod and not (outcome and outcome[0]):
+        return sentences, (2, "input", no_such_pod)
+    return sentences, outcome
+
+
+def _but_pending(args: dict[str, Any], lacking: tuple[str, ...]) -> tuple[str, ...]:
+    """Why there is no timeline: that symptom says it better."""
+    return tuple(one for one in lacking if args["symptom"] != pending_told.SYMPTOM or not one.startswith(timeline.NONE))
 
 
 def _planned(args: dict[str, Any], judged: model.Result, clusters: list[cluster.Cluster]) -> tuple[plan.Step, ...]:

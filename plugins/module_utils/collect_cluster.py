@@ -14,13 +14,15 @@ import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    api_proxy, collect_configs, collect_jobs, collect_nodes, collect_pending, collect_pinning, collect_pod, collect_rejected, kubeconfig)
+    api_proxy, collect_configs, collect_jobs, collect_nodes, collect_pending, collect_pinning, collect_pod, collect_rejected, collect_unmade,
+    kubeconfig)
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, one_line
 from ansible_collections.kubemend.remediation.plugins.module_utils.api_proxy import Door
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal
 from ansible_collections.kubemend.remediation.plugins.module_utils.cordon_mark import cordon_of
 
-COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pending", "pinnable", "pod", "work")
+COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pending", "unmade", "pinnable", "pod",
+              "work")
 # They read every pod: only asked for where a fault needs them.
 DEEP = ("pinnable",)
 MAX_SERVERS = 9
@@ -48,6 +50,7 @@ class Reader:
         self.doors = []
         self.addresses = None
         self.refused = None
+        self.known = None
 
     def open(self, server=None, config=None, tls_server_name=None):
         """A door to this server, the kubeconfig's own by default; closed with the rest."""
@@ -132,10 +135,14 @@ class Reader:
 
     def nodes(self):
         """The cluster's nodes by name."""
-        found = {}
+        found, known = {}, {}
         for item in self.api.items("/api/v1/nodes"):
             node = node_of(item)
             found[node["uid"] or node["name"]] = node
+            most = ((item.get("status") or {}).get("allocatable") or {}).get("pods")
+            known[node["name"]] = {"name": node["name"], "labels": (item.get("metadata") or {}).get("labels") or {}, "taints": node["taints"],
+                                   "room": int(most) if str(most).isdigit() else None}
+        self.known = known
         return {"items": collect_nodes.leased(self.api, sorted(found.values(), key=lambda node: node["name"] or ""))}, False
 
     def kubeadm_config(self):
@@ -198,7 +205,12 @@ class Reader:
 
     def pending(self):
         """Pods that no scheduler finds a node for. What was read until the time limit still proves something."""
-        return collect_pending.collect(self.api, _late)
+        labels, room = (None if self.known is None else dict((name, one[key]) for name, one in self.known.items()) for key in ("labels", "room"))
+        return collect_pending.collect(self.api, _late, self.asked, labels, room)
+
+    def unmade(self):
+        """Pods that are not there: who was refused one, and nodes that a DaemonSet leaves out."""
+        return collect_unmade.collect(self.api, _late, None if self.known is None else list(self.known.values()))
 
     def pinnable(self):
         """Pods and workloads that look meant for CPU pinning and get none. What was read until the time limit still proves something."""

@@ -61,7 +61,8 @@ SYMPTOMS = {
         Symptom(
             name="pods_stay_pending",
             title="Pods stay Pending",
-            causes=("KM203", "KM204", "KM202", "KM201", "KM210", "KM211", "KM212", "KM213", "KM214", "KM215", "KM513", "KM514"),
+            causes=("KM203", "KM204", "KM202", "KM201", "KM210", "KM211", "KM212", "KM213", "KM214", "KM215", "KM216", "KM217",
+                    "KM218", "KM219", "KM220", "KM221", "KM222", "KM223", "KM224", "KM225", "KM513", "KM514"),
         ),
     )
 }

@@ -19,7 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.timeline_lines import LATEST, SHOWN, Entry, Names, read
 
-API = "api"
+API, NONE = "api", "no timeline of a pod: "
 MAX_PODS, MAX_EVENTS, MAX_PARTS, LONGEST = 60, 600, 40, 1000
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
 # Within a second of which the API says no more, things are shown in the order in which they happen to a pod.
@@ -55,7 +55,7 @@ def of_clusters(clusters: Iterable[Cluster], lines: Iterable[Mapping[str, Any]] 
                 if record.get("truncated"):
                     lacking.append(f"the timeline of {found[-1].pod} is not complete: there was more than time or room for")
         elif record:
-            (unknown if status == "absent" else lacking).append(f"no timeline of a pod: {why}")
+            (unknown if status == "absent" else lacking).append(f"{NONE}{why}")
     # In one of several clusters it is enough.
     return tuple(found), tuple(dict.fromkeys(lacking + ([] if found else unknown)))
 

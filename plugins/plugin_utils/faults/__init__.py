@@ -24,6 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     scheduling,
     scheduling_pending,
     scheduling_tree,
+    scheduling_turn,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault
 
@@ -39,4 +40,4 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
 
 CATALOGUE = _catalogue(*(module.FAULTS for module in (
     control_plane, kubelet, limits, managers, node_api, node_boot, node_cgroups, node_clock, node_identity, node_runtime, node_swap, node_way, nodes,
-    pinning, run, scheduling, scheduling_pending, scheduling_tree)))
+    pinning, run, scheduling, scheduling_pending, scheduling_tree, scheduling_turn)))

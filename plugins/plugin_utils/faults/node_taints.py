@@ -57,11 +57,15 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
     for entry in cluster.rows("pending", "items"):
         message = str(entry.get("message") or "")
         whole = _ALL.match(message)
-        for taint, at, count in _named(message, entry.get("tolerations"), nodes):
+        off = entry.get("off") if isinstance(entry.get("off"), (list, tuple)) else ()
+        mine = [view for view in nodes if view.name not in off]  # a taint of a node that the pod does not ask for keeps nobody away
+        for taint, at, count in _named(message, entry.get("tolerations"), mine):
             explained = taints.explained(taint)
             if explained is None or taint.effect == taints.PREFER or taint.key == taints.CORDON:
                 continue
-            if explained.owner.kind == "kubeadm" and not (whole and count == int(whole.group(1))):
+            if off and not at:
+                continue
+            if explained.owner.kind == "kubeadm" and not (whole and count == int(whole.group(1))) and not (off and len(at) == len(mine)):
                 continue  # the control plane's is no reason as long as there are other nodes
             kept = found.setdefault(taint, _Kept(explained))
             kept.nodes.update((view.name, view) for view in at)

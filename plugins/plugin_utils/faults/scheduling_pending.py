@@ -1,14 +1,16 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: why pods stay Pending, KM203, KM204 and KM210 to KM215: nobody schedules them, or what the scheduler itself says."""
+"""PRIVATE to this collection: why pods stay Pending, KM203, KM204, KM210 to KM217 and KM224, KM225: nobody schedules them, or
+what the scheduler itself says.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import scheduling_reasons
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import excluded
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, leading
@@ -20,9 +22,9 @@ SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
 # A scheduler says something of a pod within seconds, but for thousands in its queue; and whoever adds nodes for pods that wait needs minutes.
 WAITED_SECONDS = 300
 ROLE = leading.Role(SCHEDULER, "scheduler", "every new pod stays Pending without a word")
-# Nodes of the control plane are left out on purpose, and are no reason why the others do not fit.
-OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd")
 CHOSEN = frozenset({"affinity", "node_name", "pod_affinity"})
+OTHER = frozenset({"unknown", "prefilter"})
+_Waiting = tuple[Mapping[str, Any], list[excluded.Excluded]]
 
 
 def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
@@ -52,7 +54,7 @@ def unserved(cluster: Cluster) -> Iterator[Outcome]:
             continue  # that one is late, or does not lead (KM203)
         if waited is None:
             missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
-        elif waited >= WAITED_SECONDS:
+        elif waited >= WAITED_SECONDS or one.get("asked"):
             # what runs the usual one may be a host that is silent, or a program that is more than it
             silent = election.silent_members(cluster, "instances") if one.get("scheduler") == USUAL else []
             if silent or one.get("scheduler") == USUAL and not running:
@@ -86,31 +88,32 @@ def _waited(cluster: Cluster, since: Any) -> float | None:
     return None if began is None or now is None else (now - began).total_seconds()
 
 
-def _counted(entry: Mapping[str, Any]) -> list[scheduling_reasons.Reason]:
-    """The reasons without those that are meant to be: of the control plane's nodes, and of all others where a DaemonSet's pod is of one node."""
-    meant = ("affinity", "node_name", "prefilter") if entry.get("targets") else ()
-    return [one for one in scheduling_reasons.parse(entry.get("message")).reasons
-            if one.kind not in meant and not (one.kind == "taint" and one.name.split("=", 1)[0] in OF_CONTROL_PLANE)]
+def _counted(entry: Mapping[str, Any], nodes: excluded.Nodes) -> list[excluded.Excluded]:
+    """The reasons without those that are meant to be: of nodes that the pod does not ask for, and of the control plane's."""
+    told = nodes.of(entry)
+    if not told and entry.get("message"):  # it counts no nodes, and speaks of nothing that is known here
+        return [excluded.Excluded("unknown", one_line(entry.get("message"), 300), None)]
+    return [one for one in told if not one.meant]
 
 
 def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], Iterator[Outcome]]:
-    """The predicate of a reason that the scheduler itself gives (KM210 to KM215)."""
+    """The predicate of a reason that the scheduler itself gives (KM210 to KM217, KM224 and KM225)."""
 
     def predicate(cluster: Cluster) -> Iterator[Outcome]:
         if cluster.key is None:
             yield Outcome(applies=False, note="no Kubernetes found on these hosts")
             return
-        missing, waiting, alone = _pending(cluster), [], False
+        missing, waiting, alone, nodes = _pending(cluster), [], False, excluded.Nodes(cluster)
         for entry in cluster.rows("pending", "items"):
-            counted = _counted(entry)
+            counted = _counted(entry, nodes)
             mine = [one for one in counted if one.kind in kinds]
             # Most selectors leave nodes out: they are the reason where there is no other one.
-            if not mine or kinds == CHOSEN and len(mine) < len(counted):
+            if not mine or kinds in (CHOSEN, OTHER) and len(mine) < len(counted):
                 continue
             waited = _waited(cluster, entry.get("since"))
             if waited is None:
                 missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
-            elif waited >= WAITED_SECONDS:
+            elif waited >= WAITED_SECONDS or entry.get("asked"):
                 waiting.append((entry, mine))
                 alone = alone or len(mine) == len(counted)
         yield Outcome((_said(cluster, waiting, alone, what, advice),) if waiting else (), tuple(missing))
@@ -118,22 +121,29 @@ def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], I
     return predicate
 
 
-def _said(cluster: Cluster, waiting: list[tuple[Mapping[str, Any], list[scheduling_reasons.Reason]]], alone: bool, what: str, advice: str) -> Hit:
+def _said(cluster: Cluster, waiting: list[_Waiting], alone: bool, what: str, advice: str) -> Hit:
     """One finding for a cluster, which names whose pods they are. It is only a hint as long as each pod has other reasons too."""
     count = sum(entry["pods"] if isinstance(entry.get("pods"), int) else 1 for entry, _mine in waiting)
     owners = and_others(list(dict.fromkeys(
         f"{one_line(entry.get('owner') or 'Pod/' + str((entry.get('names') or ['?'])[0]), 300)} (namespace {one_line(entry.get('namespace'), 80)})"
         for entry, _mine in waiting)))
     names = sorted({one_line(reason.name, 120) for _entry, mine in waiting for reason in mine if reason.name})
-    proofs = tuple(Proof("api", cluster.api_host, object=f"Pod {one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}",
-                         text=one_line(entry.get("message"), 300)) for entry, _mine in waiting[:SHOWN])
+    proofs = [Proof("api", cluster.api_host, object=f"Pod {one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}",
+                    text=one_line(entry.get("message"), 300)) for entry, _mine in waiting[:SHOWN]]
+    by_reason: dict[str, list[str]] = {}
+    for reason in (reason for _entry, mine in waiting for reason in mine if reason.nodes):
+        known = by_reason.setdefault(one_line(reason.text, 120), [])
+        known += [name for name in reason.nodes or () if name not in known]
+    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(sorted(names))}", text=f"excluded: {text}")
+               for text, names in list(by_reason.items())[:SHOWN]]
     who, named = "pod waits" if count == 1 else "pods wait", f" ({and_others(names)})" if names else ""
-    return Hit(f"{count} {who} because {what}{named}: {owners}", proofs, advice, severity=None if alone else "info")
+    return Hit(f"{count} {who} because {what}{named}: {owners}", tuple(proofs), advice, severity=None if alone else "info")
 
 
-def _fault(code: str, title: str, kinds: frozenset[str], what: str, explanation: str, advice: str) -> Fault:
+def _fault(code: str, title: str, kinds: frozenset[str], what: str, explanation: str, advice: str, because: tuple[str, ...] = ()) -> Fault:
     return Fault(code=code, title=title, severity="warning", applies="clusters whose API answers", explanation=explanation,
-                 remedy=f"{advice[0].upper()}{advice[1:]}.", risk=0, cluster_needs=("pending",), cluster=said(kinds, what, advice))
+                 remedy=f"{advice[0].upper()}{advice[1:]}.", risk=0, cluster_needs=("pending",), cluster=said(kinds, what, advice),
+                 explained_by=frozenset((cause, None) for cause in because))
 
 
 FAULTS = (
@@ -178,7 +188,20 @@ FAULTS = (
            "A pod with a hostPort, or in the host's network, can be once on a node.", "remove the other pod with that port, or do without a host port"),
     _fault("KM214", "Nodes have as many pods as they may have", frozenset({"pods"}), "nodes have as many pods as they may have",
            "The kubelet's maxPods (110 by default, less on some clouds) is reached.", "add nodes, or raise maxPods where addresses allow it"),
-    _fault("KM215", "Pods wait for a volume", frozenset({"volume", "claim"}), "of their volumes or claims",
-           "A claim is not bound, does not exist, or its volume is in another zone or on another node than those that are left; or a node has as many volumes "
-           "as it may have.", "look at the claim (kubectl describe pvc): its storage class, its provisioner, and where its volume is"),
+    _fault("KM215", "Pods wait for a claim that is not bound", frozenset({"claim"}), "of their claims",
+           "A claim that a pod names is not bound or does not exist, or a device that it claims was not allocated.",
+           "look at the claim (kubectl describe pvc): its storage class, and whether its provisioner runs"),
+    _fault("KM216", "Pods wait for nodes that are cordoned", frozenset({"cordon"}), "nodes that they could have are cordoned",
+           "The pod asks for nodes that are cordoned, or all others are excluded for reasons of their own. Who cordoned them has a reason: KM514 names them.",
+           "ask who cordoned them, and why; or let the pods have other nodes", ("KM514", "KM903")),
+    _fault("KM217", "Pods wait for nodes that are not ready", frozenset({"unready"}), "nodes that they could have are not ready",
+           "The pod asks for nodes that are not Ready (their taints are not-ready or unreachable), or all others are excluded for reasons of their own. What "
+           "became of those nodes is a fault of its own: KM512, and what keeps its kubelet down.",
+           "bring those nodes back: what is found of each of them says how", ("KM512",)),
+    _fault("KM224", "Pods' volumes are where no node is left", frozenset({"volume"}), "of where their volumes are, or how many nodes may have",
+           "The claim is bound, but its volume is in another zone or on another node than those that are left, or each of these has as many volumes as it may "
+           "have.", "compare the volume's node affinity (kubectl describe pv) with the nodes that are left, and bring one there"),
+    _fault("KM225", "Pods wait for another reason", OTHER, "of what the scheduler says itself",
+           "The scheduler excludes nodes in words that are not known here (a plugin of its own, say), or fails with an error.",
+           "read the scheduler's words; its log has more"),
 )

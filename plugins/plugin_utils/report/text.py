@@ -21,7 +21,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run im
 
 WIDTH = 79  # what Ansible prints where it sees no terminal
 UNPROVEN = "unproven"
-API_COLLECTORS = frozenset(("server", "nodes", "endpoints", "locks", "kubeadm_config", "kubelet_configs", "jobs", "rejected", "pinnable", "pod", "work"))
+API_COLLECTORS = frozenset(("server", "nodes", "endpoints", "locks", "kubeadm_config", "kubelet_configs", "jobs", "rejected", "pinnable", "pod", "work",
+                            "pending", "unmade"))
 NAMES_SHOWN = 20
 
 _FLAG = re.compile(r"--([a-z0-9][a-z0-9-]*)")

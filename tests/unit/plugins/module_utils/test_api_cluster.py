@@ -159,7 +159,8 @@ def test_different_holders_stay_visible(ask):
 @pytest.mark.parametrize(("code", "status"), CODES)
 @pytest.mark.parametrize(("path", "collectors"), [
     ("/api/v1/nodes", ["nodes"]), ("/api/v1/namespaces/kube-system/configmaps/kubeadm-config", ["kubeadm_config"]),
-    ("/apis/batch/v1/jobs", ["jobs"]), ("/api/v1/pods", ["jobs", "rejected", "pending"]), ("/api/v1/events", ["jobs"])])
+    ("/apis/batch/v1/jobs", ["jobs"]), ("/api/v1/pods", ["jobs", "rejected", "pending"]), ("/api/v1/events", ["jobs", "unmade"]),
+    ("/apis/apps/v1/daemonsets", ["unmade"])])
 def test_what_is_refused_costs_only_the_collectors_that_need_it(ask, path, collectors, code, status):
     document = ask(facts={"codes": {path: code}})
     bad = {name: value for name, value in statuses(document).items() if value != "ok"}

@@ -6,7 +6,7 @@
 import json
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils import collect_nodes, collect_pending
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_nodes, collect_pending, node_match
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 
 TEXT = "0/2 nodes are available: 2 node(s) had untolerated taint {caf: log}."
@@ -16,11 +16,11 @@ class Answers:
     """A list as Client.items gives it; an error comes at its place."""
 
     def __init__(self, *items):
-        self.given, self.asked = items, []
+        self.given, self.asked, self.events = items, [], ()
 
     def items(self, path, query=None):
         self.asked.append((path, query))
-        for item in self.given:
+        for item in self.events if path.endswith("/events") else self.given:
             if isinstance(item, Exception):
                 raise item
             yield item
@@ -40,12 +40,13 @@ def collect(*items):
 
 def test_one_list_of_pending_pods_is_asked_for():
     answers = Answers()
-    assert collect_pending.collect(answers, lambda error: False) == ({"items": [], "total": 0, "unseen": []}, False)
+    assert collect_pending.collect(answers, lambda error: False) == (
+        {"items": [], "total": 0, "read": 0, "taken": 0, "unseen": [], "gated": [], "bound": []}, False)
     assert answers.asked == [("/api/v1/pods", {"fieldSelector": "status.phase=Pending"})]
 
 
 @pytest.mark.parametrize(("more", "kept"), [
-    ({}, True), ({"reason": "SchedulingGated"}, False), ({"reason": None}, False), ({"status": "True"}, False)])
+    ({}, True), ({"reason": "SchedulerError"}, True), ({"reason": "SchedulingGated"}, False), ({"reason": None}, False), ({"status": "True"}, False)])
 def test_only_what_a_scheduler_refused_is_kept(more, kept):
     data, cut = collect(pod("a", **more), {"metadata": {}, "status": {"conditions": "x"}}, {})
     assert (len(data["items"]), data["total"], cut) == (int(kept), int(kept), False)
@@ -169,3 +170,127 @@ def test_pods_that_somebody_looked_at_or_nobody_is_to(item):
 def test_names_of_schedulers_are_bounded():
     data, cut = collect(*[bare("p", "s%03d" % number) for number in range(collect_pending.MAX_SCHEDULERS + 5)])
     assert cut and len(data["unseen"]) == collect_pending.MAX_SCHEDULERS
+
+
+# Whose turn it is: a gate's owner, a kubelet, nobody
+
+
+def test_pods_with_gates_are_held():
+    gates = {"schedulingGates": [{"name": "b"}, {"name": "a"}, None]}
+    held = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
+    data, dummy = collect(bare("p", conditions=held, **gates), bare("q", **gates), bare("r", schedulingGates=[{"name": "c"}]))
+    assert [(one["gates"], one["pods"], one["names"]) for one in data["gated"]] == [(["a", "b"], 2, ["n/p", "n/q"]), (["c"], 1, ["n/r"])]
+    assert data["unseen"] == [] and data["items"] == [] and data["read"] == 3
+
+
+def test_pods_that_have_a_node_wait_for_its_kubelet_until_it_begins():
+    placed = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2027-01-15T08:00:09Z"}]
+    taken, gone = bare("c", nodeName="w1"), bare("d", nodeName="w1")
+    taken["status"]["startTime"] = "2027-01-15T08:00:00Z"
+    gone["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z"
+    data, dummy = collect(bare("a", nodeName="w1", conditions=placed), bare("b", nodeName="w9"), taken, gone)
+    assert [(one["node"], one["names"], one["since"]) for one in data["bound"]] == [
+        ("w1", ["n/a"], "2027-01-15T08:00:09Z"), ("w9", ["n/b"], "2027-01-15T08:00:00Z")]
+    assert (data["taken"], data["read"]) == (1, 4)
+
+
+def spoken(uid, message, last):
+    return {"involvedObject": {"uid": uid}, "message": message, "lastTimestamp": last}
+
+
+def test_events_speak_where_the_pod_does_not():
+    answers = Answers(pod("a"), dict(bare("b"), metadata={"namespace": "n", "name": "b", "uid": "u-b", "creationTimestamp": "2027-01-15T08:00:00Z"}),
+                      dict(pod("c", message=""), metadata={"namespace": "n", "name": "c", "uid": "u-c"}), bare("d"))
+    answers.events = [spoken("u-b", "old", "2027-01-15T08:00:01Z"), spoken("u-b", "new", "2027-01-15T08:00:03Z"),
+                      spoken("u-b", "older", "2027-01-15T08:00:02Z"), spoken("u-c", TEXT, None), {}, {"involvedObject": {}, "message": "x"}]
+    data, cut = collect_pending.collect(answers, lambda error: False)
+    assert not cut and [(one["names"], one["message"], one["since"]) for one in data["items"]] == [
+        (["a"], TEXT, "2027-01-15T08:00:00Z"), (["b"], "new", "2027-01-15T08:00:00Z"), (["c"], TEXT, "2027-01-15T08:00:00Z")]
+    assert [one["names"] for one in data["unseen"]] == [["n/d"]]
+    assert answers.asked[1] == ("/api/v1/events", {"fieldSelector": "involvedObject.kind=Pod,reason=FailedScheduling"})
+
+
+def test_events_that_may_not_be_read_cost_nothing_and_are_not_asked_for_without_need():
+    answers = Answers(bare("b"), pod("c", message=""))
+    answers.events = [ApiError("denied", "no", 403)]
+    data, cut = collect_pending.collect(answers, lambda error: False)
+    assert not cut and len(data["unseen"]) == 1 and [one["message"] for one in data["items"]] == [""]
+    answers = Answers(pod("a"), bare("b", nodeName="w1"))
+    collect_pending.collect(answers, lambda error: False)
+    assert len(answers.asked) == 1
+
+
+@pytest.mark.parametrize("asked", ["n/a", "U-A"])
+def test_the_pod_that_was_asked_for_is_an_entry_of_its_own(asked):
+    mine = pod("a")
+    mine["metadata"]["uid"] = "u-a"
+    data, dummy = collect_pending.collect(Answers(pod("b"), mine, pod("c")), lambda error: False, asked)
+    assert [(one["names"], one.get("asked")) for one in data["items"]] == [(["a"], True), (["b", "c"], None)]
+    for item, name in ((bare("a"), "unseen"), (bare("a", nodeName="w1"), "bound"), (bare("a", schedulingGates=[{"name": "g"}]), "gated")):
+        item["metadata"]["uid"] = "u-a"
+        rows = collect_pending.collect(Answers(item), lambda error: False, asked)[0][name]
+        assert [one["asked"] for one in rows] == [True]
+
+
+# Nodes that a pod does not ask for
+
+LABELS = {"m1": {"zone": "a", "size": "3"}, "w1": {"zone": "b"}, "w2": {"size": "9"}}
+
+
+def chosen(selector=None, *terms):
+    spec = {"nodeSelector": selector}
+    if terms:
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
+    return spec
+
+
+def by(key, operator, *values):
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+@pytest.mark.parametrize(("spec", "off"), [
+    ({}, []), (chosen({"zone": "a"}), ["w1", "w2"]), (chosen({"zone": "c"}), ["m1", "w1", "w2"]), (chosen({}, by("zone", "In", "a", "b")), ["w2"]),
+    (chosen({}, by("zone", "NotIn", "a")), ["m1"]), (chosen({}, by("zone", "Exists")), ["w2"]), (chosen({}, by("zone", "DoesNotExist")), ["m1", "w1"]),
+    (chosen({}, by("size", "Gt", "5")), ["m1", "w1"]), (chosen({}, by("size", "Lt", "5")), ["w1", "w2"]),
+    (chosen({}, by("size", "Lt", "x")), ["m1", "w1", "w2"]),
+    (chosen({}, by("zone", "In", "a"), by("zone", "In", "b")), ["w2"]), (chosen({}, {}), ["m1", "w1", "w2"]), (chosen({}, by("zone", "Near", "a")), None),
+    (chosen({}, by("zone", "Near", "a"), by("zone", "Exists")), None),
+    (chosen({}, {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}), ["m1", "w2"]),
+    (chosen({"zone": "a"}, by("size", "Exists")), ["w1", "w2"])])
+def test_which_nodes_a_pod_does_not_ask_for(spec, off):
+    assert node_match.Matcher(LABELS).left_out(spec) == off
+    assert node_match.Matcher(None).left_out(spec) is None
+
+
+def test_of_many_nodes_only_the_pod_that_was_asked_for_is_compared():
+    matcher = node_match.Matcher(dict(("w%d" % number, {}) for number in range(node_match.MAX_NODES + 1)))
+    assert matcher.left_out(chosen({"a": "b"})) is None and len(matcher.left_out(chosen({"a": "b"}), True)) == node_match.MAX_NODES + 1
+
+
+def test_an_entry_says_which_nodes_it_does_not_ask_for():
+    mine = pod("a")
+    mine["spec"]["nodeSelector"] = {"zone": "a"}
+    data, dummy = collect_pending.collect(Answers(mine, pod("b"), meant("c", field("m1"))), lambda error: False, None, LABELS)
+    assert [one["off"] for one in data["items"]] == [["w1", "w2"], [], None]
+
+
+def test_which_nodes_are_full_is_only_asked_where_a_scheduler_says_so():
+    class Crowd(Answers):
+        def items(self, path, query=None):
+            self.asked.append((path, query))
+            placed = [{"spec": {"nodeName": name}} for name in ("w1", "w1", "w2")]
+            return iter([pod("a", message=self.message)] if query == {"fieldSelector": "status.phase=Pending"} else placed)
+
+    answers, room = Crowd(), {"w1": 2, "w2": 2, "w3": 0, "w4": None}
+    answers.message = "0/4 nodes are available: 2 Too many pods."
+    data, cut = collect_pending.collect(answers, lambda error: False, None, None, room)
+    assert not cut and data["full"] == ["w1", "w3"] and len(answers.asked) == 2
+    assert collect_pending.collect(answers, lambda error: False)[0]["full"] is None
+    answers.message, answers.asked = TEXT, []
+    assert "full" not in collect_pending.collect(answers, lambda error: False, None, None, room)[0] and len(answers.asked) == 1
+
+
+def test_of_more_pods_than_are_read_nobody_knows(monkeypatch):
+    monkeypatch.setattr(collect_pending, "MAX_PLACED", 1)
+    assert collect_pending.full_nodes(Answers(bare("a", nodeName="w1"), bare("b", nodeName="w1")), {"w1": 1}) is None
+    assert collect_pending.full_nodes(Answers(ApiError("denied", "no", 403)), {"w1": 1}) is None

@@ -120,7 +120,8 @@ class World:
                  "locks": {"servers": [{"address": f"10.0.0.{n}:6443", "error": None, "kube_system_uid": "ks",
                                         "objects": copy.deepcopy(lock)} for n in range(1, masters + 1)]},
                  "jobs": {"listed": 0, "events_oldest": None, "items": []}, "rejected": {"items": [], "total": 0, "nodes": {}},
-                 "pending": {"items": [], "total": 0, "unseen": []}, "pinnable": {"items": []}}
+                 "pending": {"items": [], "total": 0, "unseen": [], "gated": [], "bound": [], "read": 0, "taken": 0},
+                 "unmade": {"refused": [], "daemonsets": []}, "pinnable": {"items": []}}
         return {"schema": "kubemend.evidence/1", "kind": "cluster", "host": "m1", "cluster_key": KEY, "status": "ok",
                 "reason": "", "collected_at": "2027-01-15T08:00:00Z",
                 "collectors": {**{key: {"status": "ok", "data": value} for key, value in found.items()},

@@ -61,6 +61,11 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM204": {"present": "no recorded pod waits for a scheduler that nobody runs; test_scheduling_pending.py has some"},
     **{code: {"present": "recorded clusters have no such pods; test_scheduling_pending.py has them"}
        for code in ("KM210", "KM211", "KM212", "KM213", "KM214", "KM215")},
+    **{code: {"present": "recorded clusters have no such pods; test_scheduling_pending.py and the lab's test_pending.py have them"}
+       for code in ("KM216", "KM217", "KM224", "KM225")},
+    **{code: {"present": "recorded before it was asked for; test_scheduling_turn.py and the lab's test_pending.py have them",
+              "clear": "recorded before it was asked for; test_scheduling_turn.py has it"}
+       for code in ("KM218", "KM219", "KM220", "KM221", "KM222", "KM223")},
     "KM329": {"present": "on two CPUs what is left beside the one that is pinned is less than a whole one: the kubelet says OutOfcpu"},
     "KM330": {"present": "the lab's kubelets run without a static memory manager"},
     "KM331": {"present": "the lab's nodes have one NUMA node"},

@@ -1,13 +1,13 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why pods stay Pending: nobody schedules them (KM203, KM204), or what the scheduler says itself (KM210 to KM215). Tables."""
+"""Why pods stay Pending: nobody schedules them (KM203, KM204), or what the scheduler says itself (KM210 to KM217, KM224, KM225). Tables."""
 
 from __future__ import annotations
 
 import pytest
 
-SAID = ("KM210", "KM211", "KM212", "KM213", "KM214", "KM215")
+SAID = ("KM210", "KM211", "KM212", "KM213", "KM214", "KM215", "KM216", "KM217", "KM224", "KM225")
 CODES = frozenset(("KM203", "KM204", *SAID))
 SCHEDULER = "kube-scheduler"
 FRESH, STALE, LONG_AGO, JUST_NOW = "2027-01-15T07:59:58.000000Z", "2027-01-15T07:50:00.000000Z", "2027-01-15T07:40:00Z", "2027-01-15T07:58:00Z"
@@ -37,6 +37,14 @@ def waiting(world, message, **more):
     world.data("api", "pending")["items"].append({
         "namespace": "shop", "names": ["cart-1"], "pods": 2, "since": LONG_AGO, "owner": "ReplicaSet/cart", "scheduler": "default-scheduler",
         "message": message, "tolerations": [], "targets": [], **more})
+
+
+def node(world, name):
+    return next(one for one in world.data("api", "nodes")["items"] if one["name"] == name)
+
+
+def taint(world, name, key, value="", effect="NoSchedule"):
+    node(world, name)["taints"].append({"key": key, "value": value, "effect": effect})
 
 
 def test_a_healthy_cluster(world):
@@ -127,8 +135,9 @@ def test_the_usual_scheduler_is_not_missed_where_it_may_run_unseen(world):
     ("Insufficient nvidia.com/gpu", "KM210"), ("node(s) didn't match Pod's node affinity/selector", "KM211"),
     ("node(s) didn't match pod affinity rules", "KM211"),
     ("node(s) didn't match pod topology spread constraints", "KM212"), ("node(s) didn't have free ports for the requested pod ports", "KM213"),
-    ("Too many pods", "KM214"), ("node(s) had volume node affinity conflict", "KM215"), ("node(s) were unschedulable", None),
-    ("node(s) had untolerated taint(s)", None), ("node(s) were full of ghosts", None)])
+    ("Too many pods", "KM214"), ("node(s) had volume node affinity conflict", "KM224"),
+    ("node(s) didn't find available persistent volumes to bind", "KM224"), ("node(s) had untolerated taint(s)", None),
+    ("node(s) were full of ghosts", "KM225")])
 def test_each_reason_is_its_own_fault(world, clause, code):
     waiting(world, f"0/4 nodes are available: 4 {clause}.")
     verdicts, findings = judged(world, *SAID)
@@ -139,6 +148,7 @@ def test_each_reason_is_its_own_fault(world, clause, code):
 
 
 def test_what_is_one_reason_of_several_is_a_hint(world):
+    node(world, "m2")["taints"] = [{"key": "caf", "value": "log", "effect": "NoExecute"}]
     waiting(world, "0/4 nodes are available: 1 Insufficient cpu, 3 node(s) had untolerated taint(s).")
     _verdicts, (found,) = judged(world, *SAID)
     assert (found.code, found.severity) == ("KM210", "info") and "(cpu)" in found.summary
@@ -150,7 +160,8 @@ def test_what_is_one_reason_of_several_is_a_hint(world):
 @pytest.mark.parametrize(("message", "found"), [
     ("0/4 nodes are available: 1 node(s) had taint {caf: log}, that the pod didn't tolerate, 3 node(s) didn't match node selector.", False),
     ("0/4 nodes are available: 1 Insufficient cpu, 3 node(s) didn't match node selector.", False),
-    ("0/4 nodes are available: 1 node(s) didn't match node selector, 3 node(s) had untolerated taint(s).", False),
+    # m1 to m3 carry the control plane's taint, and no other
+    ("0/4 nodes are available: 1 node(s) didn't match node selector, 3 node(s) had untolerated taint(s).", True),
     ("0/4 nodes are available: 1 node(s) didn't match node selector, 3 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }.", True)])
 def test_a_selector_is_the_reason_where_there_is_no_other(world, message, found):
     waiting(world, message)
@@ -180,3 +191,111 @@ def test_a_daemonsets_pod_is_of_one_node(world):
 def test_a_list_that_was_cut_is_never_clear(world):
     world.api["collectors"]["pending"]["truncated"] = True
     assert judged(world, *SAID, "KM204")[0] == dict.fromkeys((*SAID, "KM204"), "unknown")
+
+
+# KM216 and KM217, and the nodes that are excluded
+
+MASTERS = "3 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+def excluded(found):
+    return [proof.object for proof in found.evidence if (proof.text or "").startswith("excluded: ")]
+
+
+@pytest.mark.parametrize("others", [MASTERS, "3 node(s) had untolerated taint(s)", "3 node(s) didn't match Pod's node affinity/selector"])
+def test_a_cordoned_node(world, others):
+    node(world, "w1")["unschedulable"] = True
+    taint(world, "w1", "node.kubernetes.io/unschedulable")
+    waiting(world, f"0/4 nodes are available: 1 node(s) were unschedulable, {others}.", off=["m1", "m2", "m3"] if "match" in others else [])
+    verdicts, findings = judged(world, *SAID)
+    (found,) = (one for one in findings if one.code == "KM216")
+    assert excluded(found) == ["Nodes w1"] and verdicts["KM217"] == "clear"
+    assert judged(world, "KM216", "KM514")[1][0].because == ("KM514",)
+
+
+def test_a_cordoned_node_that_the_pod_does_not_ask_for_is_no_reason(world):
+    node(world, "m2")["unschedulable"] = True
+    waiting(world, "0/4 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s).")
+    assert [(one.code, one.severity) for one in judged(world, *SAID)[1]] == [("KM210", "warning")]  # the control plane's taint keeps it off m2 anyway
+
+
+@pytest.mark.parametrize("message", [
+    "0/4 nodes are available: 1 node(s) had untolerated taint {%s: }, %s." % (UNREACHABLE, MASTERS),
+    "0/4 nodes are available: 4 node(s) had untolerated taint(s).", "0/4 nodes are available: 1 node(s) were not ready, %s." % MASTERS])
+def test_a_node_that_is_not_ready(world, message):
+    taint(world, "w1", UNREACHABLE)
+    node(world, "w1")["ready"] = "Unknown"
+    waiting(world, message)
+    _verdicts, (found,) = judged(world, *SAID)
+    assert (found.code, found.severity, excluded(found)) == ("KM217", "warning", ["Nodes w1"])
+
+
+def test_an_unready_node_with_a_taint_of_somebodys_own_is_kept_by_that(world):
+    taint(world, "w1", UNREACHABLE)
+    taint(world, "w1", "caf", "log")
+    node(world, "w1")["ready"] = "Unknown"
+    waiting(world, "0/4 nodes are available: 4 node(s) had untolerated taint(s).")
+    assert judged(world, *SAID)[1] == [] and [one.code for one in judged(world, "KM513", "KM217")[1]] == ["KM513", "KM513"]
+
+
+@pytest.mark.parametrize(("message", "off", "named"), [
+    ("1 Insufficient cpu, 3 node(s) had untolerated taint(s)", [], ["Nodes w1"]),
+    ("1 Insufficient cpu, 1 Insufficient memory, 3 node(s) had untolerated taint(s)", [], ["Nodes w1", "Nodes w1"]),
+    ("1 Insufficient cpu, 3 node(s) didn't match Pod's node affinity/selector", ["m1", "m2", "m3"], ["Nodes w1"]),
+    ("1 Insufficient cpu, 3 node(s) didn't match Pod's node affinity/selector", None, []),      # nobody knows the labels
+    ("1 Insufficient cpu, 2 node(s) had untolerated taint(s)", [], []),                       # one is missing
+    ("4 Insufficient cpu", [], ["Nodes m1, m2, m3, w1"])])
+def test_a_node_is_named_where_it_is_certain(world, message, off, named):
+    waiting(world, f"0/4 nodes are available: {message}.", off=off)
+    found = next(one for one in judged(world, *SAID)[1] if one.code == "KM210")
+    assert excluded(found) == named
+
+
+def test_of_another_list_of_nodes_nobody_is_named_by_what_is_left(world):
+    waiting(world, "0/5 nodes are available: 5 Insufficient cpu.")
+    assert excluded(judged(world, *SAID)[1][0]) == []
+
+
+def test_the_pod_that_was_asked_for_need_not_wait(world):
+    waiting(world, "0/4 nodes are available: 4 Insufficient cpu.", since=JUST_NOW)
+    assert judged(world, "KM210")[0] == {"KM210": "clear"}
+    waiting(world, "0/4 nodes are available: 4 Insufficient memory.", since=JUST_NOW, asked=True, names=["mine"], owner=None, pods=1)
+    _verdicts, (found,) = judged(world, "KM210")
+    assert found.summary.startswith("1 pod waits") and "Pod/mine" in found.summary
+
+
+@pytest.mark.parametrize("message", ["running PreBind plugin: binding rejected", "something else", "0/4 nodes are available: 4 node(s) were full of ghosts."])
+def test_words_that_are_not_known_are_quoted(world, message):
+    waiting(world, message)
+    _verdicts, (found,) = judged(world, *SAID)
+    assert found.code == "KM225" and found.evidence[0].text == message
+
+
+# 1.18 looks at resources before it looks at selectors: a full node is of every pod's reasons
+
+
+@pytest.mark.parametrize(("off", "codes", "named"), [
+    (["m1", "m2", "m3", "w2"], ["KM213"], ["Nodes w1"]), (["m1", "m2", "m3", "w1"], ["KM214"], ["Nodes w2"])])
+def test_a_full_node_that_the_pod_does_not_ask_for_is_no_reason(world, off, codes, named):
+    world.data("api", "nodes")["items"].append({**node(world, "w1"), "name": "w2"})
+    world.data("api", "pending")["full"] = ["w2"]
+    port = "1 node(s) didn't have free ports for the requested pod ports, " if codes == ["KM213"] else ""
+    waiting(world, f"0/5 nodes are available: 1 Too many pods, {port}{3 if port else 4} node(s) didn't match node selector.", off=off)
+    findings = judged(world, *SAID)[1]
+    assert [(one.code, one.severity) for one in findings] == [(code, "warning") for code in codes] and excluded(findings[0]) == named
+
+
+def test_which_nodes_are_full_may_not_be_known(world):
+    world.data("api", "pending")["full"] = None
+    waiting(world, "0/4 nodes are available: 1 Too many pods, 1 Insufficient cpu, 2 node(s) didn't match node selector.", off=["m1", "m2"])
+    assert [(one.code, one.severity) for one in judged(world, *SAID)[1]] == [("KM210", "info"), ("KM214", "info")]
+
+
+def test_of_a_resource_that_other_nodes_lack_as_well_the_pods_own_node_is_named(world):
+    node(world, "m2")["unschedulable"] = True
+    waiting(world, "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu.", off=["m1", "m2", "m3"])
+    assert excluded(judged(world, "KM210")[1][0]) == ["Nodes m1, m3, w1"]
+    world.data("api", "pending")["items"].clear()
+    waiting(world, "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu, 1 Insufficient memory.", off=["m1", "m2", "m3"])
+    assert excluded(judged(world, "KM210")[1][0]) == []  # which of both is of w1 nobody can tell

@@ -1,0 +1,151 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the nodes that each reason of a Pending pod excludes: a scheduler's message counts them, Nodes tell which. Pure.
+
+A node is only named where it is certain: by its own taints, its cordon, its labels, or because it alone is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import scheduling_reasons, taints
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import NodeView, views
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.scheduling_reasons import Reason
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.taint_owners import CORDON
+
+# Nodes of the control plane are left out on purpose, and are no reason why the others do not fit.
+OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd")
+UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+# By itself none of these keeps a pod off a node that is otherwise the pod's: the node is back once its kubelet is, or its cordon ends.
+PASSING = (*UNREADY, CORDON)
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """A reason of one pod. count: of how many nodes, None where it is of the pod as such; nodes: which, None where that is not certain.
+
+    meant: it is no reason why the pod waits: it is of nodes that the pod does not ask for, or that are not for it.
+    """
+
+    kind: str
+    text: str
+    count: int | None
+    nodes: tuple[str, ...] | None = None
+    name: str = ""
+    meant: bool = False
+
+
+class Nodes:
+    """The Nodes of a cluster, looked at for many pods."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.views = list(views(cluster))
+        full = (cluster.answer("pending") or {}).get("full")
+        self.full = tuple(str(name) for name in full) if isinstance(full, (list, tuple)) else None
+        self.devices = {str(item.get("name")): item.get("devices") for item in cluster.rows("nodes", "items")}
+
+    def of(self, entry: Mapping[str, Any]) -> tuple[Excluded, ...]:
+        """What keeps this pod waiting."""
+        message = scheduling_reasons.parse(entry.get("message"))
+        found, wanted = [one for reason in message.reasons for one in self._named(entry, reason)], self.wanted(entry)
+        complete = message.nodes == len(self.views) and not message.missing and message.whole
+        if complete:
+            found = _rest(found, [view.name for view in self.views])
+        found = [replace(one, meant=self._meant(entry, one, wanted)) for one in found]
+        return tuple(_left(found, [view.name for view in wanted]) if complete else found)
+
+    def wanted(self, entry: Mapping[str, Any]) -> list[NodeView]:
+        """The nodes that the pod asks for, by its selector, or because a DaemonSet made it for one; all where that is not known."""
+        off, targets = entry.get("off"), entry.get("targets")
+        if isinstance(targets, (list, tuple)) and targets:
+            named = {str(one[1]) for one in targets if isinstance(one, (list, tuple)) and len(one) == 2}
+            return [view for view in self.views if view.name in named]
+        return [view for view in self.views if not isinstance(off, (list, tuple)) or view.name not in off]
+
+    def _named(self, entry: Mapping[str, Any], reason: Reason) -> list[Excluded]:
+        one = Excluded(reason.kind, reason.text, reason.nodes, None, reason.name)
+        if reason.kind == "taint":
+            return self._tainted(entry, one)
+        if reason.kind == "cordon":
+            return [replace(one, nodes=tuple(view.name for view in self.views if view.cordoned))]
+        if reason.kind == "unready" and "not ready" in reason.text:
+            return [replace(one, nodes=tuple(view.name for view in self.views if view.ready != "True"))]
+        if reason.kind in ("affinity", "node_name") and isinstance(entry.get("off"), (list, tuple)):
+            return [replace(one, nodes=tuple(str(name) for name in entry["off"]))]
+        if reason.kind == "resource" and "/" in reason.name:
+            none = tuple(name for name, has in self.devices.items() if isinstance(has, Mapping) and not (has.get(reason.name) or (0, 0))[1])
+            return [replace(one, nodes=none if len(none) == reason.nodes else None)]
+        if reason.kind == "pods" and self.full is not None:
+            return [replace(one, nodes=tuple(name for name in self.full if any(view.name == name for view in self.views)))]
+        return [one]
+
+    def _tainted(self, entry: Mapping[str, Any], one: Excluded) -> list[Excluded]:
+        """A clause on taints, by whose they are. 1.35 and newer do not tell which: the nodes' own do."""
+        tolerations, found = entry.get("tolerations"), {}
+        if tolerations is None or not all(view.told for view in self.views):
+            return [replace(one, kind="unready" if one.name.split("=", 1)[0] in UNREADY else "taint")]
+        for view in self.views:
+            off = [taint for taint in taints.keeps_away(list(view.taints), tolerations)[0] if taint.key != CORDON]
+            mine = [taint for taint in off if not one.name or str(replace(taint, effect="")) == one.name]
+            if mine:
+                # Of several taints the one that stays when the others have gone.
+                decides = next((taint for taint in mine if taint.key not in UNREADY), mine[0])
+                kind = "unready" if decides.key in UNREADY else "taint"
+                found.setdefault((kind, "" if kind == "unready" else str(replace(decides, effect=""))), []).append(view.name)
+        if one.name:
+            return [replace(one, kind=kind, nodes=tuple(names)) for (kind, _name), names in found.items()] or [
+                replace(one, kind="unready" if one.name.split("=", 1)[0] in UNREADY else "taint")]
+        return [replace(one, kind=kind, name=name, count=len(names), nodes=tuple(names)) for (kind, name), names in found.items()] or [one]
+
+    def _meant(self, entry: Mapping[str, Any], one: Excluded, wanted: list[NodeView]) -> bool:
+        if entry.get("targets") and one.kind in ("affinity", "node_name", "prefilter"):
+            return True
+        if one.kind in ("affinity", "node_name") and isinstance(entry.get("off"), (list, tuple)) and wanted:
+            return True  # there are others that it asks for: why it cannot have those is the reason
+        if one.kind == "taint" and one.name.split("=", 1)[0] in OF_CONTROL_PLANE:
+            return not wanted or one.nodes is None or not all(view.name in one.nodes for view in wanted)
+        if one.kind in ("taint", "cordon", "unready") and one.nodes:
+            return not self.otherwise(entry, one)
+        if one.kind == "pods" and one.nodes:  # up to 1.22 a full node counts as such before anybody looks at selectors
+            return not any(view.name in one.nodes for view in wanted)
+        return False
+
+    def otherwise(self, entry: Mapping[str, Any], one: Excluded) -> tuple[str, ...]:
+        """Of the nodes that are named those that the pod asks for and would have otherwise, as far as labels and taints tell."""
+        found = []
+        for view in self.wanted(entry):
+            off = taints.keeps_away(list(view.taints), entry.get("tolerations"))[0] if one.kind != "taint" else []
+            if view.name in (one.nodes or ()) and all(taint.key in PASSING for taint in off):
+                found.append(view.name)
+        return tuple(found)
+
+
+def _rest(found: list[Excluded], names: list[str]) -> list[Excluded]:
+    """The nodes that are left when all others are named, where each reason without names is of just as many."""
+    known = [name for one in found for name in one.nodes or ()]
+    exact = all(one.nodes is None or len(one.nodes) == one.count for one in found) and len(known) == len(set(known))
+    left = tuple(name for name in names if name not in known)
+    if exact and left and all(one.count == len(left) for one in found if one.nodes is None):
+        return [replace(one, nodes=left) if one.nodes is None else one for one in found]
+    return found
+
+
+def _left(found: list[Excluded], wanted: list[str]) -> list[Excluded]:
+    """Of the nodes that the pod asks for those that no named reason is of: where one reason has no names, it is that one's."""
+    unnamed = [one for one in found if not one.meant and one.nodes is None and one.count is not None]
+    left = tuple(name for name in wanted if not any(name in (one.nodes or ()) for one in found))
+    if len(unnamed) != 1 or not left or (unnamed[0].count or 0) < len(left):
+        return found
+    return [replace(one, nodes=left) if one is unnamed[0] else one for one in found]
+
+
+def spelled(names: Sequence[str] | None, count: int | None) -> str:
+    """The nodes of a reason, in words."""
+    if names:
+        return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    return "the pod as such" if count is None else f"{count} node{'' if count == 1 else 's'}"
