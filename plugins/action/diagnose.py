@@ -244,9 +244,8 @@ def _write_patches(folder: Path, texts: dict[str, str]) -> None:
 def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model.Finding:
     """The exact command that repairs a finding, where nothing but the operator's consent is missing."""
     waiting = [step for step in steps if step.remedy not in (plan.PROBE, plan.CLEAN_UP) and (step.code, step.cluster) == (finding.code, finding.cluster)
-               and step.component in (None, finding.component, "kubelet") and (finding.host in (None, step.host) or finding.node == step.node
-                                                                                or step.remedy == plan.LEADER)
-               and not step.allowed]
+               and step.component in (None, finding.component, "kubelet") and not step.allowed
+               and (finding.host in (None, step.host) or finding.node == step.node or step.remedy == plan.LEADER)]
     if not waiting or not all(plan.only_risk(step) for step in waiting):
         return finding
     deep = " -e kubemend_deep=true" if judge.CATALOGUE[finding.code].tier == "deep" or finding.code in WALKED else ""

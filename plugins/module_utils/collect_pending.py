@@ -240,4 +240,3 @@ def _add(found, entry):
         known["targets"] += entry["targets"]
     known["since"] = min(known["since"] or entry["since"] or "", entry["since"] or known["since"] or "") or None
     return True
-

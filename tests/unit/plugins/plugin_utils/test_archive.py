@@ -142,7 +142,7 @@ def test_extended_headers_are_not_understood(path, form):
     (gzip.compress(tar(*GOOD)[:512 * 4]), "it is cut."),
     (gzip.compress(tar(*GOOD, end=b"more")), "something stands behind its end."),
     (b"\x1f\x8b" + b"\0" * 100, "it is cut or damaged."),
-])
+], ids=["nothing", "no tar", "cut gzip", "cut header", "cut member", "more behind", "no gzip"])
 def test_damaged(path, data, sentence):
     assert refused(path, data) == sentence
 

@@ -50,8 +50,8 @@ def test_a_pod_that_does_not_exist_is_wrong_input(world):
 
 
 @pytest.mark.parametrize(("phase", "node", "said"), [
-    ("Running", "w1", "pod shop/a is not Pending: its phase is Running, on node w1"), ("Failed", None, "pod shop/a is not Pending: its phase is Failed, "
-                                                                                      "without a node")])
+    ("Running", "w1", "pod shop/a is not Pending: its phase is Running, on node w1"),
+    ("Failed", None, "pod shop/a is not Pending: its phase is Failed, without a node")])
 def test_a_pod_that_is_not_pending(world, phase, node, said):
     asked(world, phase, node)
     assert told(world) == ((said,), None) and told(world, None) == ((), None)
