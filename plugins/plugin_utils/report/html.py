@@ -22,8 +22,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model, symptoms
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import matrix, text, timeline
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import LINE_LIMIT, escape
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import matrix, scheduler, text, timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import LINE_LIMIT, Page, escape, plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, exit_of, last_line, summary
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -91,8 +91,19 @@ def render(result: model.Result, run: Run) -> str:
         hosts=sum(len(view.hosts) for view in views), findings=sum(len(view.findings) for view in views),
         clean=sum(place.clean for view in views for place in view.hosts),
         left_out=text.left_out(item for item in result.not_judged if item.cluster not in keys),
-        steps=_steps(run), timelines=[_timeline(one) for one in run.timelines], titles=run.titles,
+        steps=_steps(run), timelines=[_timeline(one) for one in run.timelines], told=_told(run), titles=run.titles,
         style=style, script=script, policy=_policy(style, script))
+
+
+def _told(run: Run) -> list[str]:
+    """What is prose in the terminal too, in its own words: an earlier report beside this one, captures of schedulers."""
+    found = []
+    for tell in (lambda page: text.compared(page, run), *(lambda page, one=one: scheduler.render(page, one) for one in run.captures)):
+        page = Page(text.WIDTH, plain)
+        tell(page)
+        if page.lines:
+            found.append("\n".join(page.lines))
+    return found
 
 
 def _environment() -> Environment:

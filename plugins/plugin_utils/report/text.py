@@ -56,7 +56,7 @@ def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = pl
         page.gap()
         scheduler.render(page, one)
     page.gap()
-    _compared(page, run)
+    compared(page, run)
     page.gap()
     _plan(page, run)
     page.gap()
@@ -68,7 +68,7 @@ def about(run: Run) -> str:
     return run.symptom.title if run.symptom else "replay of recorded evidence" if run.mode == "replay" else "audit"
 
 
-def _compared(page: Page, run: Run) -> None:
+def compared(page: Page, run: Run) -> None:
     """What became of the findings of an earlier report."""
     if run.compared is None:
         return

@@ -10,6 +10,7 @@ import hashlib
 import re
 import unicodedata
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from tests.browser import fleet
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import html, matrix
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import compare, html, matrix
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import escape
 
 VOID = {"meta", "input", "br"}
@@ -163,3 +164,16 @@ def test_an_empty_result_says_so():
 def test_a_long_text_is_cut_and_says_so():
     found = fleet.result(4, broken=0, silent=0, said=lambda text: text + "x" * 5000)
     assert "more characters in report.json)" in Page(html.render(found, fleet.run())).words
+
+
+def test_an_earlier_report_and_captures_are_told_in_the_words_of_the_terminal():
+    result = fleet.result(8, broken=2, silent=1, said=str)
+    capture = {"host": "m1", "pid": 7, "version": "v1.18.4", "sentence": "<b>its snapshot lacks</b> w1", "verdict": "snapshot_short", "waiting": ["a/b"],
+               "nodes": {"api": 4, "cached": 4, "counted": 4, "reasons": 3}, "message": "0/4 nodes <script>", "mismatch": [], "dump": {"reason": ""},
+               "level": {"level": 4, "former": 2, "raised": True, "restored": True, "reason": ""}, "files": {}}
+    run = replace(fleet.run(str), captures=(capture,), compared=compare.Comparison("R0", "2026-11-20T00:00:00Z", new=result.findings[:1]))
+    page = Page(html.render(result, run))
+    assert "compared with run R0, which ended 2026-11-20T00:00:00Z" in page.words
+    assert f"new: {result.findings[0].code}" in page.words
+    assert "nodes: <b>its snapshot lacks</b> w1" in page.words and "it says (a/b): 0/4 nodes <script>" in page.words
+    assert "compared with" not in Page(html.render(result, fleet.run(str))).words
