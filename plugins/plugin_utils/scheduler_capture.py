@@ -66,11 +66,9 @@ def _leader(cluster: Cluster, wanted: set[str]) -> tuple[Host, Process]:
     if not running:
         raise _No(f"no {SCHEDULER} that serves them was found on its hosts")
     if len(running) > 1 or running[0][1].elect is not False:
-        lock = leading.held(cluster, {name for _host, item in running for name in election.lock_names(item)} or {SCHEDULER})
+        lock, running = leading.holding(cluster, running, SCHEDULER)
         if lock is None:
             raise _No("nobody is seen to renew the schedulers' lock, so that it is not known who leads")
-        holder = str(lock.get("holder") or "").rsplit("_", 1)[0].lower()
-        running = [(host, item) for host, item in running if holder and holder in {name.lower() for name in (*host.names, host.node or "")}]
         if len(running) != 1:
             what = "several schedulers" if running else "no scheduler"
             raise _No(f"the lock is held by {one_line(lock.get('holder'), 120)}, which is {what} of these hosts")

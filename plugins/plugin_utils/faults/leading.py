@@ -34,7 +34,7 @@ def judged(cluster: Cluster, role: Role, running: list[tuple[Host, Process]]) ->
     """(the lock that counts, nobody leads, what is missing to tell). running: its instances, as the hosts know them."""
     missing, hits = list(cluster.missing("locks")), []
     unlocked = any(item.elect is False for _host, item in running)
-    lock = _lock(cluster, {name for _host, item in running for name in election.lock_names(item)} or {role.component})
+    lock = _lock(cluster, _names(running, role.component))
     if lock is not None:
         still, doubt = _stands_still(cluster, lock)
         if still and not unlocked and not cluster.members:  # hosted elsewhere, or of another time
@@ -48,20 +48,17 @@ def judged(cluster: Cluster, role: Role, running: list[tuple[Host, Process]]) ->
     return lock, hits, missing
 
 
-def held(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:
-    """The lock object of these names that somebody renews, as far as can be told; its holder leads."""
-    lock = _lock(cluster, names)
-    return None if lock is None or True in _stands_still(cluster, lock) else lock
+def holding(cluster: Cluster, running: list[tuple[Host, Process]], component: str) -> tuple[Mapping[str, Any] | None, list[tuple[Host, Process]]]:
+    """(the lock that somebody renews, as far as can be told; those of the running instances that hold it, by the host that its holder names)."""
+    lock = _lock(cluster, _names(running, component))
+    if lock is None or True in _stands_still(cluster, lock):
+        return None, []
+    holder = str(lock.get("holder") or "").rsplit("_", 1)[0].lower()
+    return lock, [(host, item) for host, item in running if holder and holder in {name.lower() for name in (*host.names, host.node or "")}]
 
 
-def holding(cluster: Cluster, role: Role, running: list[tuple[Host, Process]]) -> tuple[Mapping[str, Any] | None, Host | None]:
-    """(the lock that counts, the host of the instance that holds it), each as far as it can be told: somebody leads, and it is one of these."""
-    lock, hits, _missing = judged(cluster, role, running)
-    if lock is None or hits:
-        return None, None
-    name = str(lock.get("holder") or "").rsplit("_", 1)[0]
-    found = {host.host: host for host, _item in running if name in host.names or name == host.node}
-    return lock, next(iter(found.values())) if len(found) == 1 else None
+def _names(running: list[tuple[Host, Process]], component: str) -> set[str]:
+    return {name for _host, item in running for name in election.lock_names(item)} or {component}
 
 
 def _lock(cluster: Cluster, names: Iterable[str]) -> Mapping[str, Any] | None:

@@ -20,7 +20,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, NodeView, and_others, views
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
-ROLE = leading.Role(SCHEDULER, "scheduler", "every new pod stays Pending")
 BETA, STABLE = "failure-domain.beta.kubernetes.io/", "topology.kubernetes.io/"
 # A pod that has just been refused may have been looked at before a label or a node was there.
 SETTLED_SECONDS = 60
@@ -133,11 +132,13 @@ def waiting(cluster: Cluster) -> list[list[str]]:
 def leader(cluster: Cluster) -> tuple[Mapping[str, Any] | None, Host | None, bool]:
     """(the lock that counts, the host of the scheduler that holds it, whether another one could take over)."""
     running = [(host, process) for host, process in _schedulers(cluster).running if USUAL in election.scheduler_names(process)]
-    lock, host = leading.holding(cluster, ROLE, running)
-    mine = [process for other, process in running if host is not None and other.host == host.host]
+    lock, mine = leading.holding(cluster, running, SCHEDULER)
+    if len(mine) != 1:
+        return lock, None, False
+    host, leads = mine[0]
     ready = any(other.host != host.host and process.elect is True and process.source in ("configz", "healthz")
-                and election.lock_names(process) & election.lock_names(mine[0]) for other, process in running) if host is not None and mine else False
-    return lock, host if len(mine) == 1 else None, ready
+                and election.lock_names(process) & election.lock_names(leads) for other, process in running)
+    return lock, host, ready
 
 
 def lost(cluster: Cluster) -> Iterator[Outcome]:
