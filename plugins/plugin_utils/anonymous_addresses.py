@@ -73,7 +73,7 @@ class Addresses:
         if plain in ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"):
             return text
         if plain not in self._macs:
-            self._macs[plain] = ":".join(["02"] + [f"{self._chance.randrange(256):02x}" for _ in range(5)])
+            self._macs[plain] = ":".join(["02"] + [f"{self._chance.randrange(256):02x}" for _pair in range(5)])
         return self._macs[plain].replace(":", "-") if "-" in text else self._macs[plain]
 
     def _octet(self, before: tuple[str, ...], octet: str) -> str:

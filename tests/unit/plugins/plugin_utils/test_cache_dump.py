@@ -120,7 +120,7 @@ def test_what_it_said_of_pods():
         *lines[:3], "I1121 x] Added node \"w1\" in group \"\" to NodeTree"]
 
 
-def compared(message=SHORT, names=KNOWN, dump=None, faulty=True):
+def compared(message=SHORT, names=tuple(KNOWN), dump=None, faulty=True):
     return cache_dump.compare(names, cache_dump.parse(of_1_14(*(dump or KNOWN))), message, faulty)
 
 

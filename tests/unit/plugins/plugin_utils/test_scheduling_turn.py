@@ -21,8 +21,8 @@ def node(world, name):
     return next(one for one in world.data("api", "nodes")["items"] if one["name"] == name)
 
 
-def row(world, collector, name, /, **more):
-    world.data("api", collector)[name].append(more)
+def row(world, collector, rows, /, **more):
+    world.data("api", collector)[rows].append(more)
 
 
 def gated(world, **more):
