@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -80,7 +81,10 @@ def rulebook(cluster, tmp_path):
     if machine.need({"java": "default-jre-headless"}):
         repairing.impossible("ansible-rulebook needs Java: install the package default-jre-headless")
     home, port, log = venvs.ensure("rulebook"), free_port(), tmp_path / "rulebook.log"
+    # Reports go to the user's folder; ssh's sockets too, whose paths may not be as long as that.
+    sockets = tempfile.mkdtemp(prefix="km-")
     env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), HOME=str(tmp_path), KUBEMEND_TOKEN=TOKEN,
+                              ANSIBLE_SSH_CONTROL_PATH_DIR=sockets,
                               JAVA_HOME=str(Path(os.path.realpath(shutil.which("java") or "")).parents[1]))
     env["PATH"] = os.pathsep.join([str(home / "bin"), str(Path(sys.executable).parent), env["PATH"]])
     settings = tmp_path / "vars.yml"
@@ -100,6 +104,7 @@ def rulebook(cluster, tmp_path):
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        shutil.rmtree(sockets, ignore_errors=True)
 
 
 def test_an_alert_ends_in_a_diagnosis(cluster, rulebook):

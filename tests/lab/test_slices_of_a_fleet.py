@@ -24,7 +24,7 @@ def sliced(cluster, folder: Path, mine) -> dict:
     names = [node.name for node in cluster.nodes]
     path = inventory.write(folder / "hosts.yml", cluster.inventory_data(leave_out=[name for name in names if name not in mine]))
     variables = {"kubemend_slice": True, "kubemend_report_dir": str(folder / "report")}
-    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), HOME=str(folder))
+    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()))
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]])
     done = subprocess.run([str(venvs.ensure("rulebook") / "bin" / "ansible-runner"), "run", str(folder), "-p", "kubemend.remediation.audit",
                            "--inventory", str(path), "--cmdline", f"-e '{json.dumps(variables)}'"],
