@@ -143,13 +143,13 @@ def test_a_limit_that_no_process_can_have_is_mended_while_the_open_session_stays
         shell, had = opened("echo $$"), opened("ulimit -Hn")
         assert shell.isdigit() and had.isdigit()
         asked = (*CONSENT, "-e", "kubemend_faults=KM406")
-        done, report = play("--check", "--diff", *asked)
-        assert (done.returncode, [(step["remedy"], step["target"]) for step in report["plan"]], lines(cluster)) == (0, [("file_limit", LOGINS)], []), \
-            done.stdout[-3000:]
+        planned, report = play("--check", "--diff", *asked)
+        assert (planned.returncode, [(step["remedy"], step["target"]) for step in report["plan"]], lines(cluster)) == (0, [("file_limit", LOGINS)], []), \
+            planned.stdout[-3000:]
         done, report = play(*asked)
         assert (done.returncode, [step["state"] for step in report["steps"]], found(report)) == (0, ["done"], set()), done.stdout[-4000:]
         (line,) = lines(cluster)
-        assert line.startswith("* hard nofile ") and f"+{line}" in done.stdout
+        assert line.startswith("* hard nofile ") and f"+{line}" in planned.stdout
         # The way back is still open, as it was; a second login has what the line says.
         assert opened("echo $$ $(ulimit -Hn)") == f"{shell} {had}"
         with logins.login(cluster) as second:
