@@ -41,7 +41,7 @@ def test_an_audit_is_bundled_and_replayed(operator, playbook):
     again = operator.run("replay", "-e", f"kubemend_evidence={bundle}", *chosen, inventory=None, report_dir="again")
     assert again.rc == 0, again.output
     assert told(json.loads((operator.folder / "again" / "report.json").read_text())) == told(done.report())
-    assert {path.name for path in (operator.folder / "again").iterdir()} == {"report.json", "report.txt"}
+    assert {path.name for path in (operator.folder / "again").iterdir()} == {"report.html", "report.json", "report.txt"}
 
 
 def test_without_names_and_addresses_and_on_from_bundle_to_bundle(operator):

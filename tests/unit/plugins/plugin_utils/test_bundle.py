@@ -27,7 +27,7 @@ def case_of(folder, *, stream=None):
     judged = judge.judge(read(), deep=True)
     run = Run(run_id="20261121T090000Z-1a2b3c", started="2026-11-21T09:00:00Z", finished="2026-11-21T09:00:09Z", mode="observe", report_dir="/home/ops/r",
               tool_version=evidence.TOOL_VERSION, notices=("m1 says hello",))
-    return bundle.Case(stream or read, judged, run, None, True, "2.20.0")
+    return bundle.Case(stream or read, judged, run, None, True, False, "2.20.0")
 
 
 def rows(paths):

@@ -48,11 +48,11 @@ class Node:
             self.document["collectors"][name] = {"status": "ok", "data": data}
 
     def verdicts(self):
-        found = judge.judge([self.document], CODES, deep=True)
+        found = judge.judge([copy.deepcopy(self.document)], CODES, deep=True)
         return {item.code: item.verdict for item in found.verdicts}
 
     def findings(self):
-        return judge.judge([self.document], CODES, deep=True).findings
+        return judge.judge([copy.deepcopy(self.document)], CODES, deep=True).findings
 
     def present(self):
         return [item.code for item in self.findings()]
