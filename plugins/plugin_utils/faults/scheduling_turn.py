@@ -23,6 +23,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view imp
 
 # A kubelet takes up what it is given within seconds. One that is not ready is waited for no longer: pods leave such a node after five minutes.
 TAKEN_SECONDS = 60
+# Controllers try again after 17 minutes at most: what was refused longer ago is over.
+AGAIN_SECONDS = 1200
 QUOTA = re.compile(r"exceeded quota|failed quota|insufficient quota|exceeds? the maximum .*quota")
 ACCOUNT = re.compile(r"service ?account \S+ (?:was )?not found|serviceaccounts? \S+ not found|error looking up service account"
                      r"|no API token found for service account")
@@ -127,11 +129,21 @@ def kubelets_turn(cluster: Cluster) -> Iterator[Outcome]:
         if cluster.missing("nodes") or waited is None:
             missing += [_broken(cluster, "pending")] if waited is None else []
             continue
-        patience = 0 if view is None or row.get("asked") and view.ready != "True" else TAKEN_SECONDS if view.ready != "True" or row.get("asked") \
-            else WAITED_SECONDS
-        if waited >= patience:
+        if waited >= _patience(row, view):
             hits.append(_not_taken(cluster, row, view))
     yield Outcome(tuple(hits), tuple(missing))
+
+
+def _patience(row: _Row, view: NodeView | None) -> int:
+    """For how many seconds a kubelet may say nothing. Nodes are listed before pods: one that is in no list may have joined in between.
+
+    Where it was asked for by its name and is not there, nobody waits: the garbage collector of pods does not either.
+    """
+    if view is None:
+        return 0 if row.get("absent") else TAKEN_SECONDS
+    if view.ready != "True":
+        return 0 if row.get("asked") else TAKEN_SECONDS
+    return TAKEN_SECONDS if row.get("asked") else WAITED_SECONDS
 
 
 def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Hit:
@@ -162,10 +174,10 @@ def unmade(code: str) -> Callable[[Cluster], Iterator[Outcome]]:
         for row in cluster.rows("unmade", "refused"):
             if _refusal(row) != code:
                 continue
-            waited = _since(cluster, row.get("first"))
-            if waited is None:
+            waited, ago = _since(cluster, row.get("first")), _since(cluster, row.get("last"))
+            if waited is None or ago is None:
                 missing.append(_broken(cluster, "unmade"))
-            elif waited >= WAITED_SECONDS:
+            elif waited >= WAITED_SECONDS and ago <= AGAIN_SECONDS:
                 rows.append(row)
         yield Outcome((_unmade(cluster, code, rows),) if rows else (), tuple(missing))
 
