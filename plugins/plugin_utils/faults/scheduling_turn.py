@@ -114,7 +114,7 @@ def held(cluster: Cluster) -> Iterator[Outcome]:
                          text="spec.schedulingGates has " + ", ".join(one_line(gate, 120) for gate in row.get("gates") or ())) for row in rows[:SHOWN])
     yield Outcome((Hit(f"{_who(sum(map(_count, rows)))} because of scheduling gates ({and_others(gates)}): {and_others([_pods(row) for row in rows])}", proofs,
                        "whoever set a gate takes it away once the pod may be scheduled: see whether that controller runs (kubectl get pod -o yaml names the "
-                       "gates)"),) if rows else (), tuple(missing))
+                       "gates)", severity=None if any(row.get("asked") for row in rows) else "info"),) if rows else (), tuple(missing))
 
 
 def kubelets_turn(cluster: Cluster) -> Iterator[Outcome]:
@@ -224,7 +224,8 @@ FAULTS = (
            "meant to be there: information. A taint that was set later leaves its pods where they are. Taints of the control plane count where it has no pod "
            "at all.", "Give the DaemonSet a toleration, where it is to run on those nodes.", left_out, "info", ("unmade", "nodes")),
     _fault("KM219", "Pods are held by scheduling gates",
-           "No scheduler looks at a pod with spec.schedulingGates (1.26 and newer) before whoever set them took all of them away.",
+           "No scheduler looks at a pod with spec.schedulingGates (1.26 and newer) before whoever set them took all of them away. "
+           "Queues of batch jobs hold pods so for as long as it takes: information, but for a pod that was asked for.",
            "See to the controller that owns the gates.", held, needs=("pending",)),
     _fault("KM220", "Pods have a node whose kubelet does not take them up",
            "The pod has its node, by a scheduler or because its author named it, and its kubelet has not begun with it: that node does not exist, is not "
@@ -238,5 +239,5 @@ FAULTS = (
            "Make the service account, or correct its name.", unmade("KM222")),
     _fault("KM223", "Pods are not made because the API server refuses them",
            "A controller cannot make the pods that it lacks, for five minutes and more: admission (a webhook, a policy, a limit range) refuses them, or they "
-           "are not valid.", "Mend what refuses them, or the workload.", unmade("KM223")),
+           "are not valid. What nobody refused for 20 minutes is over.", "Mend what refuses them, or the workload.", unmade("KM223")),
 )
