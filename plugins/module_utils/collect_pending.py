@@ -13,12 +13,13 @@ __metaclass__ = type
 
 import json
 import re
+import urllib.parse
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, node_match
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, dicts
 
 MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS, MAX_SCHEDULERS = 5000, 200, 5, 2000, 50, 50, 50
-MAX_SILENT, MAX_EVENTS, MAX_GATES, MAX_PLACED = 500, 20000, 20, 50000
+MAX_SILENT, MAX_EVENTS, MAX_GATES, MAX_PLACED, MAX_ABSENT = 500, 20000, 20, 50000, 10
 CROWDED = re.compile(r"Too many pods|Insufficient pods")
 FIELDS = ("key", "operator", "value", "effect")
 REFUSALS = ("Unschedulable", "SchedulerError")
@@ -179,6 +180,17 @@ def full_nodes(api, room):
     return sorted(name for name, most in room.items() if most is not None and has.get(name, 0) >= most)
 
 
+def tell_absent(api, rows, known):
+    """Mark the rows whose node does not exist. known: the names listed before the pods were: one that has joined since then is asked for by its name."""
+    unlisted = [one for one in rows if known is not None and one["node"] not in known]
+    try:
+        for one in unlisted[:MAX_ABSENT]:
+            if api.find("/api/v1/nodes/" + urllib.parse.quote(one["node"], safe="")) is None:
+                one["absent"] = True
+    except ApiError:
+        pass  # nobody knows of the others
+
+
 def collect(api, ended, asked=None, labels=None, room=None):
     """(data, truncated). `ended(error)` says whether an error may cut the list short instead of costing all of it.
 
@@ -200,6 +212,7 @@ def collect(api, ended, asked=None, labels=None, room=None):
     items = sorted(found.refused.values(), key=lambda one: (str(one["namespace"]), str(one["names"][0])))
     data = {"items": items, "total": found.total, "read": found.read, "taken": found.taken, "unseen": _rows(found.waiting, "scheduler"),
             "gated": _rows(found.gated, "namespace"), "bound": _rows(found.bound, "node")}
+    tell_absent(api, data["bound"], labels)
     if any(CROWDED.search(one["message"]) for one in items):
         data["full"] = full_nodes(api, room)
     return data, found.cut

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import scheduling_reasons, taints
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import remember, scheduling_reasons, taints
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import NodeView, views
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.scheduling_reasons import Reason
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.taint_owners import CORDON
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.taints import Taint
 
 # Nodes of the control plane are left out on purpose, and are no reason why the others do not fit.
 OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd")
@@ -41,31 +42,54 @@ class Excluded:
 
 
 class Nodes:
-    """The Nodes of a cluster, looked at for many pods."""
+    """The Nodes of a cluster, looked at for many pods. Many nodes carry the same taints: these are a group, which is judged once.
+
+    group: {node: the place of its taints in groups}.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.views = list(views(cluster))
+        self.names = [view.name for view in self.views]
+        places: dict[tuple[Taint, ...], int] = {}
+        self.group = {view.name: places.setdefault(tuple(taints.read(one) or Taint("") for one in view.taints), len(places)) for view in self.views}
+        self.groups = list(places)
+        self._told = all(view.told for view in self.views)
+        self._off: dict[str, list[tuple[Taint, ...]]] = {}
+        self._of: dict[int, tuple[Mapping[str, Any], tuple[Excluded, ...]]] = {}
         full = (cluster.answer("pending") or {}).get("full")
         self.full = tuple(str(name) for name in full) if isinstance(full, (list, tuple)) else None
         self.devices = {str(item.get("name")): item.get("devices") for item in cluster.rows("nodes", "items")}
 
+    def off(self, tolerations: Any) -> list[tuple[Taint, ...]]:
+        """Of each group the taints that keep a pod with these tolerations away."""
+        key = repr(tolerations)
+        if key not in self._off:
+            self._off[key] = [tuple(taints.keeps_away(carried, tolerations)[0]) for carried in self.groups]
+        return self._off[key]
+
     def of(self, entry: Mapping[str, Any]) -> tuple[Excluded, ...]:
-        """What keeps this pod waiting."""
+        """What keeps this pod waiting. Several faults ask for it: the entry is held, so that no other one can have its identity."""
+        if id(entry) not in self._of:
+            self._of[id(entry)] = entry, self._read(entry)
+        return self._of[id(entry)][1]
+
+    def _read(self, entry: Mapping[str, Any]) -> tuple[Excluded, ...]:
         message = scheduling_reasons.parse(entry.get("message"))
         found, wanted = [one for reason in message.reasons for one in self._named(entry, reason)], self.wanted(entry)
         complete = message.nodes == len(self.views) and not message.missing and message.whole
         if complete:
-            found = _rest(found, [view.name for view in self.views])
+            found = _rest(found, self.names)
         found = [replace(one, meant=self._meant(entry, one, wanted)) for one in found]
         return tuple(_left(found, [view.name for view in wanted]) if complete else found)
 
     def wanted(self, entry: Mapping[str, Any]) -> list[NodeView]:
         """The nodes that the pod asks for, by its selector, or because a DaemonSet made it for one; all where that is not known."""
-        off, targets = entry.get("off"), entry.get("targets")
+        targets = entry.get("targets")
         if isinstance(targets, (list, tuple)) and targets:
             named = {str(one[1]) for one in targets if isinstance(one, (list, tuple)) and len(one) == 2}
             return [view for view in self.views if view.name in named]
-        return [view for view in self.views if not isinstance(off, (list, tuple)) or view.name not in off]
+        off = left_out(entry)
+        return [view for view in self.views if view.name not in off] if off else self.views
 
     def _named(self, entry: Mapping[str, Any], reason: Reason) -> list[Excluded]:
         one = Excluded(reason.kind, reason.text, reason.nodes, None, reason.name)
@@ -81,22 +105,19 @@ class Nodes:
             none = tuple(name for name, has in self.devices.items() if isinstance(has, Mapping) and not (has.get(reason.name) or (0, 0))[1])
             return [replace(one, nodes=none if len(none) == reason.nodes else None)]
         if reason.kind == "pods" and self.full is not None:
-            return [replace(one, nodes=tuple(name for name in self.full if any(view.name == name for view in self.views)))]
+            return [replace(one, nodes=tuple(name for name in self.full if name in self.group))]
         return [one]
 
     def _tainted(self, entry: Mapping[str, Any], one: Excluded) -> list[Excluded]:
         """A clause on taints, by whose they are. 1.35 and newer do not tell which: the nodes' own do."""
         tolerations, found = entry.get("tolerations"), {}
-        if tolerations is None or not all(view.told for view in self.views):
+        if tolerations is None or not self._told:
             return [replace(one, kind="unready" if one.name.split("=", 1)[0] in UNREADY else "taint")]
-        for view in self.views:
-            off = [taint for taint in taints.keeps_away(list(view.taints), tolerations)[0] if taint.key != CORDON]
-            mine = [taint for taint in off if not one.name or str(replace(taint, effect="")) == one.name]
-            if mine:
-                # Of several taints the one that stays when the others have gone.
-                decides = next((taint for taint in mine if taint.key not in UNREADY), mine[0])
-                kind = "unready" if decides.key in UNREADY else "taint"
-                found.setdefault((kind, "" if kind == "unready" else str(replace(decides, effect=""))), []).append(view.name)
+        decides = [_decides(off, one.name) for off in self.off(tolerations)]
+        for name in self.names:
+            whose = decides[self.group[name]]
+            if whose is not None:
+                found.setdefault(whose, []).append(name)
         if one.name:
             return [replace(one, kind=kind, nodes=tuple(names)) for (kind, _name), names in found.items()] or [
                 replace(one, kind="unready" if one.name.split("=", 1)[0] in UNREADY else "taint")]
@@ -108,28 +129,48 @@ class Nodes:
         if one.kind in ("affinity", "node_name") and isinstance(entry.get("off"), (list, tuple)) and wanted:
             return True  # there are others that it asks for: why it cannot have those is the reason
         if one.kind == "taint" and one.name.split("=", 1)[0] in OF_CONTROL_PLANE:
-            return not wanted or one.nodes is None or not all(view.name in one.nodes for view in wanted)
+            return not wanted or one.nodes is None or not {view.name for view in wanted} <= set(one.nodes)
         if one.kind in ("taint", "cordon", "unready") and one.nodes:
-            return not self.otherwise(entry, one)
+            return not self._otherwise(entry, one, wanted)
         if one.kind == "pods" and one.nodes:  # up to 1.22 a full node counts as such before anybody looks at selectors
-            return not any(view.name in one.nodes for view in wanted)
+            return set(one.nodes).isdisjoint(view.name for view in wanted)
         return False
 
-    def otherwise(self, entry: Mapping[str, Any], one: Excluded) -> tuple[str, ...]:
-        """Of the nodes that are named those that the pod asks for and would have otherwise, as far as labels and taints tell."""
-        found = []
-        for view in self.wanted(entry):
-            off = taints.keeps_away(list(view.taints), entry.get("tolerations"))[0] if one.kind != "taint" else []
-            if view.name in (one.nodes or ()) and all(taint.key in PASSING for taint in off):
-                found.append(view.name)
-        return tuple(found)
+    def _otherwise(self, entry: Mapping[str, Any], one: Excluded, wanted: list[NodeView]) -> bool:
+        """Whether the pod asks for any of the nodes that are named, and would have it otherwise, as far as labels and taints tell."""
+        named = set(one.nodes or ())
+        takes = [one.kind == "taint" or all(taint.key in PASSING for taint in off) for off in self.off(entry.get("tolerations"))]
+        return any(view.name in named and takes[self.group[view.name]] for view in wanted)
+
+
+@remember.last
+def nodes_of(cluster: Cluster) -> Nodes:
+    """The Nodes of this cluster, the same for all faults."""
+    return Nodes(cluster)
+
+
+def left_out(entry: Mapping[str, Any]) -> frozenset[str]:
+    """Names of the nodes that a pod does not ask for; empty too where they are not known."""
+    off = entry.get("off")
+    return frozenset(map(str, off)) if isinstance(off, (list, tuple)) else frozenset()
+
+
+def _decides(off: Sequence[Taint], name: str) -> tuple[str, str] | None:
+    """(kind, taint) of what keeps a pod off a node with these taints, by a clause on the taint of this name, or on any; None where nothing does."""
+    mine = [taint for taint in off if taint.key != CORDON and (not name or str(replace(taint, effect="")) == name)]
+    if not mine:
+        return None
+    # Of several taints the one that stays when the others have gone.
+    found = next((taint for taint in mine if taint.key not in UNREADY), mine[0])
+    return ("unready", "") if found.key in UNREADY else ("taint", str(replace(found, effect="")))
 
 
 def _rest(found: list[Excluded], names: list[str]) -> list[Excluded]:
     """The nodes that are left when all others are named, where each reason without names is of just as many."""
     known = [name for one in found for name in one.nodes or ()]
-    exact = all(one.nodes is None or len(one.nodes) == one.count for one in found) and len(known) == len(set(known))
-    left = tuple(name for name in names if name not in known)
+    named = set(known)
+    exact = all(one.nodes is None or len(one.nodes) == one.count for one in found) and len(known) == len(named)
+    left = tuple(name for name in names if name not in named)
     if exact and left and all(one.count == len(left) for one in found if one.nodes is None):
         return [replace(one, nodes=left) if one.nodes is None else one for one in found]
     return found
@@ -138,7 +179,8 @@ def _rest(found: list[Excluded], names: list[str]) -> list[Excluded]:
 def _left(found: list[Excluded], wanted: list[str]) -> list[Excluded]:
     """Of the nodes that the pod asks for those that no named reason is of: where one reason has no names, it is that one's."""
     unnamed = [one for one in found if not one.meant and one.nodes is None and one.count is not None]
-    left = tuple(name for name in wanted if not any(name in (one.nodes or ()) for one in found))
+    named = {name for one in found for name in one.nodes or ()}
+    left = tuple(name for name in wanted if name not in named)
     if len(unnamed) != 1 or not left or (unnamed[0].count or 0) < len(left):
         return found
     return [replace(one, nodes=left) if one is unnamed[0] else one for one in found]

@@ -118,7 +118,7 @@ def _pod(cluster: Cluster) -> str:
 
 
 def _refused(cluster: Cluster, row: Mapping[str, Any]) -> str:
-    reasons = excluded.Nodes(cluster).of(row)
+    reasons = excluded.nodes_of(cluster).of(row)
     since = f"since {one_line(row.get('since'), 40)} {one_line(row.get('scheduler'), 120)} says"
     if not reasons:
         return f"{since}: {one_line(row.get('message'), 600)}"

@@ -6,22 +6,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
+Evidence = TypeVar("Evidence")
 Answer = TypeVar("Answer")
 
 
-def last(read: Callable[[Mapping[str, Any]], Answer]) -> Callable[[Mapping[str, Any]], Answer]:
+def last(read: Callable[[Evidence], Answer]) -> Callable[[Evidence], Answer]:
     """The same function, which reads the evidence that it was given the last time once only.
 
     By identity: faults get one document after the other, and evidence is not changed once it is read. One is held, so that memory
     does not grow, and so that no other one can have its identity.
     """
-    held: list[tuple[Mapping[str, Any], Answer]] = []
+    held: list[tuple[Evidence, Answer]] = []
 
     @functools.wraps(read)
-    def remembered(evidence: Mapping[str, Any]) -> Answer:
+    def remembered(evidence: Evidence) -> Answer:
         if not held or held[0][0] is not evidence:
             held[:] = [(evidence, read(evidence))]
         return held[0][1]

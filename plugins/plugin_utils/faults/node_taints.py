@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import taints
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import excluded, taints
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
@@ -48,8 +48,8 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
         yield Outcome(applies=False, note="no Kubernetes found on these hosts")
         return
     missing = [*cluster.missing("pending"), *cluster.missing("nodes")]
-    nodes = list(views(cluster))
-    if not missing and not all(view.told for view in nodes):
+    nodes = excluded.nodes_of(cluster)
+    if not missing and not all(view.told for view in nodes.views):
         missing.append(_older(cluster))
     if not missing:
         missing += cluster.cut("pending")
@@ -57,9 +57,9 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
     for entry in cluster.rows("pending", "items"):
         message = str(entry.get("message") or "")
         whole = _ALL.match(message)
-        off = entry.get("off") if isinstance(entry.get("off"), (list, tuple)) else ()
-        mine = [view for view in nodes if view.name not in off]  # a taint of a node that the pod does not ask for keeps nobody away
-        for taint, at, count in _named(message, entry.get("tolerations"), mine):
+        off = excluded.left_out(entry)
+        mine = [view for view in nodes.views if view.name not in off]  # a taint of a node that the pod does not ask for keeps nobody away
+        for taint, at, count in _named(message, nodes.off(entry.get("tolerations")), [(view, nodes.group[view.name]) for view in mine]):
             explained = taints.explained(taint)
             if explained is None or taint.effect == taints.PREFER or taint.key == taints.CORDON:
                 continue
@@ -74,26 +74,23 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
     yield Outcome(tuple(_keeps(cluster, found[taint]) for taint in sorted(found, key=str)), tuple(missing))
 
 
-def _named(message: str, tolerations: Any, nodes: list[NodeView]) -> Iterator[tuple[Taint, list[NodeView], int | None]]:
-    """(taint, the nodes that carry it, on how many the scheduler met it): as the message names it, or as the nodes' own taints tell."""
+def _named(message: str, off: list[tuple[Taint, ...]], nodes: list[tuple[NodeView, int]]) -> Iterator[tuple[Taint, list[NodeView], int | None]]:
+    """(taint, the nodes that carry it, on how many the scheduler met it): as the message names it, or as the nodes' own taints tell.
+
+    off: of each group of nodes the taints that keep the pod away; nodes: each with the place of its group.
+    """
     for told in taints.told(message):
-        if told.taint is not None:
-            carried: dict[Taint, list[NodeView]] = {}
-            for view in nodes:
-                for one in filter(None, map(taints.read, view.taints)):
-                    if (one.key, one.value) == (told.taint.key, told.taint.value) and taints.keeps_away([one], tolerations)[0]:
-                        carried.setdefault(one, []).append(view)
-            for taint, at in carried.items():
-                yield taint, at, told.nodes
-            if not carried:
-                yield told.taint, [], told.nodes
-        elif told.kind == "taints":
-            off: dict[Taint, list[NodeView]] = {}
-            for view in nodes:
-                for one in taints.keeps_away(list(view.taints), tolerations)[0]:
-                    off.setdefault(one, []).append(view)
-            for taint, at in off.items():
-                yield taint, at, len(at)
+        if told.taint is None and told.kind != "taints":
+            continue
+        carried: dict[Taint, list[NodeView]] = {}
+        mine = [[one for one in group if told.taint is None or (one.key, one.value) == (told.taint.key, told.taint.value)] for group in off]
+        for view, place in nodes:
+            for one in mine[place]:
+                carried.setdefault(one, []).append(view)
+        for taint, at in carried.items():
+            yield taint, at, told.nodes if told.taint is not None else len(at)
+        if told.taint is not None and not carried:
+            yield told.taint, [], told.nodes
 
 
 def _keeps(cluster: Cluster, kept: _Kept) -> Hit:

@@ -103,7 +103,7 @@ def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], I
         if cluster.key is None:
             yield Outcome(applies=False, note="no Kubernetes found on these hosts")
             return
-        missing, waiting, alone, nodes = _pending(cluster), [], False, excluded.Nodes(cluster)
+        missing, waiting, alone, nodes = _pending(cluster), [], False, excluded.nodes_of(cluster)
         for entry in cluster.rows("pending", "items"):
             counted = _counted(entry, nodes)
             mine = [one for one in counted if one.kind in kinds]
@@ -130,10 +130,9 @@ def _said(cluster: Cluster, waiting: list[_Waiting], alone: bool, what: str, adv
     names = sorted({one_line(reason.name, 120) for _entry, mine in waiting for reason in mine if reason.name})
     proofs = [Proof("api", cluster.api_host, object=f"Pod {one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}",
                     text=one_line(entry.get("message"), 300)) for entry, _mine in waiting[:SHOWN]]
-    by_reason: dict[str, list[str]] = {}
+    by_reason: dict[str, set[str]] = {}
     for reason in (reason for _entry, mine in waiting for reason in mine if reason.nodes):
-        known = by_reason.setdefault(one_line(reason.text, 120), [])
-        known += [name for name in reason.nodes or () if name not in known]
+        by_reason.setdefault(one_line(reason.text, 120), set()).update(reason.nodes or ())
     proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(sorted(names))}", text=f"excluded: {text}")
                for text, names in list(by_reason.items())[:SHOWN]]
     who, named = "pod waits" if count == 1 else "pods wait", f" ({and_others(names)})" if names else ""

@@ -23,6 +23,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view imp
 
 # A kubelet takes up what it is given within seconds. One that is not ready is waited for no longer: pods leave such a node after five minutes.
 TAKEN_SECONDS = 60
+# Controllers try again after 17 minutes at most: what was refused longer ago is over.
+AGAIN_SECONDS = 1200
 QUOTA = re.compile(r"exceeded quota|failed quota|insufficient quota|exceeds? the maximum .*quota")
 ACCOUNT = re.compile(r"service ?account \S+ (?:was )?not found|serviceaccounts? \S+ not found|error looking up service account"
                      r"|no API token found for service account")
@@ -112,7 +114,7 @@ def held(cluster: Cluster) -> Iterator[Outcome]:
                          text="spec.schedulingGates has " + ", ".join(one_line(gate, 120) for gate in row.get("gates") or ())) for row in rows[:SHOWN])
     yield Outcome((Hit(f"{_who(sum(map(_count, rows)))} because of scheduling gates ({and_others(gates)}): {and_others([_pods(row) for row in rows])}", proofs,
                        "whoever set a gate takes it away once the pod may be scheduled: see whether that controller runs (kubectl get pod -o yaml names the "
-                       "gates)"),) if rows else (), tuple(missing))
+                       "gates)", severity=None if any(row.get("asked") for row in rows) else "info"),) if rows else (), tuple(missing))
 
 
 def kubelets_turn(cluster: Cluster) -> Iterator[Outcome]:
@@ -127,11 +129,21 @@ def kubelets_turn(cluster: Cluster) -> Iterator[Outcome]:
         if cluster.missing("nodes") or waited is None:
             missing += [_broken(cluster, "pending")] if waited is None else []
             continue
-        patience = 0 if view is None or row.get("asked") and view.ready != "True" else TAKEN_SECONDS if view.ready != "True" or row.get("asked") \
-            else WAITED_SECONDS
-        if waited >= patience:
+        if waited >= _patience(row, view):
             hits.append(_not_taken(cluster, row, view))
     yield Outcome(tuple(hits), tuple(missing))
+
+
+def _patience(row: _Row, view: NodeView | None) -> int:
+    """For how many seconds a kubelet may say nothing. Nodes are listed before pods: one that is in no list may have joined in between.
+
+    Where it was asked for by its name and is not there, nobody waits: the garbage collector of pods does not either.
+    """
+    if view is None:
+        return 0 if row.get("absent") else TAKEN_SECONDS
+    if view.ready != "True":
+        return 0 if row.get("asked") else TAKEN_SECONDS
+    return TAKEN_SECONDS if row.get("asked") else WAITED_SECONDS
 
 
 def _not_taken(cluster: Cluster, row: _Row, view: NodeView | None) -> Hit:
@@ -162,10 +174,10 @@ def unmade(code: str) -> Callable[[Cluster], Iterator[Outcome]]:
         for row in cluster.rows("unmade", "refused"):
             if _refusal(row) != code:
                 continue
-            waited = _since(cluster, row.get("first"))
-            if waited is None:
+            waited, ago = _since(cluster, row.get("first")), _since(cluster, row.get("last"))
+            if waited is None or ago is None:
                 missing.append(_broken(cluster, "unmade"))
-            elif waited >= WAITED_SECONDS:
+            elif waited >= WAITED_SECONDS and ago <= AGAIN_SECONDS:
                 rows.append(row)
         yield Outcome((_unmade(cluster, code, rows),) if rows else (), tuple(missing))
 
@@ -212,7 +224,8 @@ FAULTS = (
            "meant to be there: information. A taint that was set later leaves its pods where they are. Taints of the control plane count where it has no pod "
            "at all.", "Give the DaemonSet a toleration, where it is to run on those nodes.", left_out, "info", ("unmade", "nodes")),
     _fault("KM219", "Pods are held by scheduling gates",
-           "No scheduler looks at a pod with spec.schedulingGates (1.26 and newer) before whoever set them took all of them away.",
+           "No scheduler looks at a pod with spec.schedulingGates (1.26 and newer) before whoever set them took all of them away. "
+           "Queues of batch jobs hold pods so for as long as it takes: information, but for a pod that was asked for.",
            "See to the controller that owns the gates.", held, needs=("pending",)),
     _fault("KM220", "Pods have a node whose kubelet does not take them up",
            "The pod has its node, by a scheduler or because its author named it, and its kubelet has not begun with it: that node does not exist, is not "
@@ -226,5 +239,5 @@ FAULTS = (
            "Make the service account, or correct its name.", unmade("KM222")),
     _fault("KM223", "Pods are not made because the API server refuses them",
            "A controller cannot make the pods that it lacks, for five minutes and more: admission (a webhook, a policy, a limit range) refuses them, or they "
-           "are not valid.", "Mend what refuses them, or the workload.", unmade("KM223")),
+           "are not valid. What nobody refused for 20 minutes is over.", "Mend what refuses them, or the workload.", unmade("KM223")),
 )

@@ -194,6 +194,22 @@ def test_pods_that_have_a_node_wait_for_its_kubelet_until_it_begins():
     assert (data["taken"], data["read"]) == (1, 4)
 
 
+@pytest.mark.parametrize(("nodes", "absent"), [(None, []), (("w1",), ["gone"]), (("w1", "joined", "gone"), [])])
+def test_a_node_that_may_have_joined_since_they_were_listed_is_asked_for_by_its_name(nodes, absent):
+    class Nodes(Answers):
+        def find(self, path):
+            self.asked.append((path, None))
+            if path.endswith("/refused"):
+                raise ApiError("denied", "no", 403)
+            return {"metadata": {}} if path.endswith("/joined") else None
+
+    answers = Nodes(*[bare(name, nodeName=name) for name in ("w1", "joined", "gone", "refused")])
+    listed = None if nodes is None else dict.fromkeys(nodes, {})
+    rows = collect_pending.collect(answers, lambda error: False, labels=listed)[0]["bound"]
+    assert sorted(one["node"] for one in rows if one.get("absent")) == absent
+    assert all(path != "/api/v1/nodes/w1" for path, _query in answers.asked)
+
+
 def spoken(uid, message, last):
     return {"involvedObject": {"uid": uid}, "message": message, "lastTimestamp": last}
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import taints
 
 SAID = ("KM210", "KM211", "KM212", "KM213", "KM214", "KM215", "KM216", "KM217", "KM224", "KM225")
 CODES = frozenset(("KM203", "KM204", *SAID))
@@ -299,3 +300,18 @@ def test_of_a_resource_that_other_nodes_lack_as_well_the_pods_own_node_is_named(
     world.data("api", "pending")["items"].clear()
     waiting(world, "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu, 1 Insufficient memory.", off=["m1", "m2", "m3"])
     assert excluded(judged(world, "KM210")[1][0]) == []  # which of both is of w1 nobody can tell
+
+
+def test_nodes_that_are_many_are_judged_once_for_all_faults(world, monkeypatch):
+    """By what they carry and what pods tolerate, not one by one, for each pod, by each fault."""
+    first, asked = node(world, "w1"), []
+    world.data("api", "nodes")["items"] += [{**first, "name": f"n{number}", "taints": [{"key": "rack", "value": str(number % 3), "effect": "NoSchedule",
+                                                                                        "added": LONG_AGO}]} for number in range(300)]
+    for number in range(40):
+        waiting(world, "0/304 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu, 300 node(s) had untolerated taint(s).",
+                names=[f"p{number}"], tolerations=[{"key": "rack", "value": str(number % 2), "operator": "Equal"}], off=["m1"])
+    told = taints.keeps_away
+    monkeypatch.setattr(taints, "keeps_away", lambda *args: asked.append(args) or told(*args))
+    findings = judged(world, *SAID, "KM513")[1]
+    assert {one.code for one in findings} >= {"KM210", "KM513"}
+    assert len(asked) <= 2 * 5  # two kinds of pods; the control plane's taint, w1's none, and three racks

@@ -100,13 +100,15 @@ def test_pods_that_gates_hold(world, more, verdict):
     assert verdicts == {"KM219": verdict}
     for found in findings:
         assert found.summary == "2 pods wait because of scheduling gates (lab/one, lab/two): shop/a and 1 more"
+        assert found.severity == ("warning" if "asked" in more else "info")  # a queue of batch jobs holds pods so for hours
 
 
 # KM220
 
 
 @pytest.mark.parametrize(("name", "ready", "more", "verdict"), [
-    ("gone", None, {"since": JUST_NOW}, "present"), ("w1", "True", {}, "present"), ("w1", "True", {"since": MINUTES_AGO}, "clear"),
+    ("gone", None, {"since": MINUTES_AGO}, "present"), ("gone", None, {"since": JUST_NOW}, "clear"),  # it may have joined since nodes were listed
+    ("gone", None, {"since": JUST_NOW, "asked": True}, "clear"), ("gone", None, {"since": JUST_NOW, "absent": True}, "present"), ("w1", "True", {}, "present"), ("w1", "True", {"since": MINUTES_AGO}, "clear"),
     ("w1", "True", {"since": MINUTES_AGO, "asked": True}, "present"), ("w1", "True", {"since": JUST_NOW, "asked": True}, "clear"),
     ("w1", "Unknown", {"since": MINUTES_AGO}, "present"), ("w1", "Unknown", {"since": JUST_NOW}, "clear"),
     ("w1", "Unknown", {"since": JUST_NOW, "asked": True}, "present"), ("w1", "True", {"since": None}, "unknown")])
@@ -150,4 +152,11 @@ def test_why_pods_are_not_made(world, message, code):
 @pytest.mark.parametrize(("first", "verdict"), [(MINUTES_AGO, "clear"), (None, "unknown")])
 def test_a_refusal_of_a_moment_is_no_fault(world, first, verdict):
     refused(world, "exceeded quota: none", first=first)
+    assert judged(world, "KM221")[0] == {"KM221": verdict}
+
+
+@pytest.mark.parametrize(("last", "verdict"), [("2027-01-15T07:40:00Z", "present"), ("2027-01-15T07:39:59Z", "clear"), (None, "unknown")])
+def test_a_refusal_that_is_long_over_is_no_fault(world, last, verdict):
+    """A controller would have tried again since."""
+    refused(world, "exceeded quota: none", first="2027-01-15T07:00:00Z", last=last)
     assert judged(world, "KM221")[0] == {"KM221": verdict}
