@@ -28,8 +28,14 @@ def why(scene: Scene) -> str | None:
 
 
 def beside_mask(scene: Scene) -> str | None:
-    """Another sign than a mask that somebody took the node out: whoever did both meant it, so that no mask is taken away beside it."""
-    return None if _silent(scene) else _fence(scene)
+    """Another sign than a mask that somebody took the node out, or why none can be seen: no mask is taken away beside either.
+
+    Whoever did both meant it. What the API has of the node must be known: nothing but that tells a mask left by mistake from one that was meant.
+    """
+    if scene.cluster.api_status == "ok" and scene.finding.node is None:
+        return f"which Node {scene.finding.host} is was not proven, so that nobody can tell whether it was taken out on purpose"
+    silent = _silent(scene)
+    return f"{silent}, so that nobody can tell whether the node was taken out on purpose" if silent else _fence(scene)
 
 
 def lifted(scene: Scene, word: str) -> str:

@@ -56,7 +56,7 @@ def unmasked(scene: Scene) -> Sequence[Step]:
     unit, mask = masked.unit, masked.facts.get("mask")
     known: Mapping[str, Any] = mask if isinstance(mask, Mapping) else {}
     links = [one for one in known.get("links") or () if isinstance(one, Mapping)]
-    blocked = left_out(scene, scene.finding.host or "") or fencing.why(scene) or _both(scene) or _no_mask(unit, links, known)
+    blocked = left_out(scene, scene.finding.host or "") or _both(scene) or fencing.why(scene) or _no_mask(unit, links, known)
     link = links[0] if links else {}
     diff = f"--- {link.get('path')} -> {link.get('to')}\n" if link else ""
     note = ("systemctl unmask of this unit alone, and systemd's daemon-reload, which is refused where pods with devices run unless kubelet_restart is "
@@ -74,9 +74,9 @@ def unmasked(scene: Scene) -> Sequence[Step]:
 
 
 def _both(scene: Scene) -> str | None:
-    """Another sign of fencing beside the mask."""
+    """Another sign of fencing beside the mask, or none that could be seen. No word allows it, so that it is said before those that others allow."""
     other = fencing.beside_mask(scene)
-    return other and (f"{other}, and its kubelet is masked too: nothing here unmasks it then; ask who did both, and undo the other first, or "
+    return other and (f"{other}, and its kubelet is masked too: nothing here unmasks it then; ask whoever masked it, and undo first what else was done, or "
                       "systemctl unmask by hand")
 
 

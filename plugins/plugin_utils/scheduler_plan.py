@@ -10,6 +10,7 @@ from dataclasses import replace
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, node_tree, remedies
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import scheduling_tree
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import and_others
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import LEADER, Remedy, Scene, Step
 
 PAUSE = "scheduler_pause"
@@ -21,6 +22,11 @@ def restart_leader(scene: Scene) -> Step:
     of, finding = scene.cluster, scene.finding
     note = NOTE.format(cures=scheduling_tree.CURES)
     lock, host, ready = scheduling_tree.leader(of)
+    free = scheduling_tree.unled(of)
+    if free:
+        why = (f"{scheduling_tree.SCHEDULER} of {and_others(free)} runs with --leader-elect=false and places pods whoever leads, so that which one lost the "
+               "node is not known: mend KM101 first, or restart that one by hand where no other runs")
+        return remedies.new_step(scene, LEADER, finding.component or "", why, note=note)
     if lock is None or host is None:
         told = f"its lock names {one_line(lock.get('holder') or 'nobody', 120)}" if lock else "no lock tells"
         return remedies.new_step(scene, LEADER, finding.component or "", f"which scheduler leads is not known ({told}): restart that one by hand", note=note)

@@ -5,7 +5,8 @@
 
 ufw gives its own file to `sysctl -p` when it starts. systemd-networkd switches forwarding on where a network asks for it (it never switches it off
 again), and from 256 on to what networkd.conf says. tuned sets those of its profile, and then, unless reapply_sysctl is off, what sysctl.d of /etc and
-/run and /etc/sysctl.conf say once more: so it decides only what nobody wrote there.
+/run and /etc/sysctl.conf say once more: so it decides only what nobody wrote there. Its part for sysctl does both: a profile without settings of the
+kernel leaves what ufw and systemd-networkd made of them.
 """
 
 from __future__ import annotations
@@ -86,9 +87,9 @@ def _tuned(told: Mapping[str, Any]) -> Iterator[Setting]:
 
 
 def _reapplies(told: Mapping[str, Any]) -> bool:
-    """Whether tuned lets what sysctl.d says stand."""
-    tuned = told.get(TUNED)
-    return isinstance(tuned, Mapping) and str(tuned.get("reapply") or "1").lower() not in FALSE
+    """Whether tuned lets what sysctl.d says stand. Of a profile that is not known nobody can tell, which unread says."""
+    tuned = _mapping(told.get(TUNED))
+    return bool(_rows(tuned.get("rows"))) and str(tuned.get("reapply") or "1").lower() not in FALSE
 
 
 def _rows(rows: Any) -> list[Setting]:

@@ -28,6 +28,10 @@ def differing(cluster: Cluster) -> Iterator[Outcome]:
         return
     missing = [one for host in cluster.hosts for one in _silent(host)]
     known = [(host, host.clock) for host in cluster.hosts if host.clock is not None]
+    older = [one for one in missing if one.status == "not_asked"]
+    if older and not known:  # an older release collected it: whoever else was silent could have told nothing either
+        yield Outcome((), tuple(older))
+        return
     right = agreed([*(bounds for _host, bounds in known), (0.0, 0.0)])
     if right is None:
         apart = [host for host, bounds in known if abs(away(bounds, (0.0, 0.0))) > OFF]
@@ -44,13 +48,17 @@ def _silent(host: Host) -> tuple[Missing, ...]:
 
 
 def agreed(all_bounds: Sequence[Bounds]) -> Bounds | None:
-    """Where most of these can be at once; None where no majority can."""
-    wider = [(low - SLACK, high + SLACK) for low, high in all_bounds]
+    """Where most of these can be at once; None where no majority can, or several that contradict each other.
+
+    One that is known only within more than what counts as a difference may agree with anybody, and has no say: it is none of the majority.
+    """
+    wider = [(low - SLACK, high + SLACK) for low, high in all_bounds if high - low <= OFF]
     groups = [[one for one in wider if one[0] <= point <= one[1]] for point, _high in wider]
-    most = max(groups, key=len, default=[])
-    if 2 * len(most) <= len(wider):
+    count = max(map(len, groups), default=0)
+    if 2 * count <= len(all_bounds):
         return None
-    return max(low for low, _high in most), min(high for _low, high in most)
+    spans = [(max(low for low, _high in group), min(high for _low, high in group)) for group in groups if len(group) == count]
+    return spans[0] if max(low for low, _high in spans) <= min(high for _low, high in spans) else None
 
 
 def away(bounds: Bounds, right: Bounds) -> float:

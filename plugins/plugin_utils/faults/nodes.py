@@ -94,7 +94,8 @@ FAULTS = (
                     "An empty unit file, as a power cut may leave one, reads as masked too.",
         remedy="Look whether its file is a link to /dev/null or empty (systemctl cat); ask who masked it. "
                "No repair touches such a node without kubemend_allow: [fenced]; with it, and kubemend_max_risk=3, the kubelet is unmasked, enabled and "
-               "started, unless something else says too that the node was taken out (a cordon, a taint, a Node object that is gone).",
+               "started, unless something else says too that the node was taken out (a cordon, a taint, a Node object that is gone), or nobody can tell that: "
+               "its Node is not proven, or the API does not answer, whatever is allowed. Then by hand.",
         risk=3,
         needs=("kubelet",),
         node=masked,

@@ -130,15 +130,28 @@ def waiting(cluster: Cluster) -> list[list[str]]:
 
 
 def leader(cluster: Cluster) -> tuple[Mapping[str, Any] | None, Host | None, bool]:
-    """(the lock that counts, the host of the scheduler that holds it, whether another one could take over)."""
-    running = [(host, process) for host, process in _schedulers(cluster).running if USUAL in election.scheduler_names(process)]
+    """(the lock that counts, the host of the scheduler that holds it, whether another one could take over).
+
+    No host where one that does not elect places pods too: which of them lost the node is not known. Nor where the holder's host runs one that takes another
+    lock, or does not tell which.
+    """
+    running = _usual(cluster)
     lock, mine = leading.holding(cluster, running, SCHEDULER)
-    if len(mine) != 1:
+    if lock is None or len(mine) != 1 or unled(cluster) or lock.get("name") not in election.lock_names(mine[0][1]):
         return lock, None, False
     host, leads = mine[0]
     ready = any(other.host != host.host and process.elect is True and process.source in ("configz", "healthz")
                 and election.lock_names(process) & election.lock_names(leads) for other, process in running)
     return lock, host, ready
+
+
+def unled(cluster: Cluster) -> list[str]:
+    """The hosts of schedulers that place pods whoever leads, KM101."""
+    return sorted({host.host for host, process in _usual(cluster) if process.elect is False})
+
+
+def _usual(cluster: Cluster) -> list[tuple[Host, Process]]:
+    return [(host, process) for host, process in _schedulers(cluster).running if USUAL in election.scheduler_names(process)]
 
 
 def lost(cluster: Cluster) -> Iterator[Outcome]:

@@ -61,6 +61,16 @@ def test_one_node_against_the_controller_is_unknown(world):
 
 def test_evidence_of_an_older_release_is_not_judged(world):
     assert judged(world)[0] == "not judged"
+    world.documents["w1"].update(status="unreachable", collectors={})
+    assert judged(world)[0] == "not judged"
+    world.documents["m1"]["collectors"]["system"]["status"] = "error"
+    assert judged(world)[0] == "not judged"
+
+
+def test_hosts_none_of_which_answered_leave_it_unknown(world):
+    for document in world.documents.values():
+        document["collectors"]["system"]["status"] = "error"
+    assert judged(world)[0] == "unknown"
 
 
 @pytest.mark.parametrize("change", [
@@ -79,5 +89,12 @@ def test_a_host_that_is_silent_leaves_it_unknown(world):
 
 def test_bounds():
     assert node_clock.agreed([(0.0, 1.0), (50.0, 51.0)]) is None and node_clock.agreed([(0.0, 1.0), (0.5, 2.0), (50.0, 51.0)]) == (-0.5, 2.0)
+    # a majority on either side of one in the middle: the order of the hosts decides nothing
+    tie = [(0.0, 10.0), (9.0, 21.0), (20.0, 30.0)]
+    assert node_clock.agreed(tie) is None and node_clock.agreed(tie[::-1]) is None
+    # those of a slow connection agree with both sides and have no say, and the one that is left is no majority
+    assert node_clock.agreed([(0.0, 0.0), (500.0, 560.0)]) is None
+    assert node_clock.agreed([(0.0, 1.0), (50.0, 51.0), (-10.0, 60.0)]) is None and node_clock.agreed([(-10.0, 60.0)]) is None
+    assert node_clock.agreed([(0.0, 30.0), (0.0, 30.0)]) == (-1.0, 31.0)
     assert node_clock.away((5.0, 6.0), (0.0, 1.0)) == 4.0 and node_clock.away((-6.0, -5.0), (0.0, 1.0)) == -5.0
     assert node_clock.away((0.0, 9.0), (5.0, 6.0)) == 0.0

@@ -142,6 +142,8 @@ UNMASK = node_plan.UNMASK
 class Masked(Node):
     """w1, whose kubelet is masked and down."""
 
+    proven = True
+
     def mask(self, mask, **changes):
         self.set(**{**DOWN, **MASKED, "mask": {**BEHIND, **mask} if isinstance(mask, dict) else mask, **changes})
         return self
@@ -149,7 +151,8 @@ class Masked(Node):
     def steps(self, *allow, max_risk=3, stopped=()):
         documents = self.world.documents
         result, clusters = judge.examine([*documents.values(), *([self.world.api] if self.world.api else [])], faults=frozenset(("KM501", "KM502", "KM503")))
-        return plan.plan(result.findings, clusters, documents.__getitem__, plan.Consent(max_risk, frozenset(allow)), node_plan.REMEDIES, judge.KEY_DIGITS)
+        findings = [one if self.proven else replace(one, node=None) for one in result.findings]
+        return plan.plan(findings, clusters, documents.__getitem__, plan.Consent(max_risk, frozenset(allow)), node_plan.REMEDIES, judge.KEY_DIGITS)
 
 
 @pytest.fixture
@@ -198,10 +201,19 @@ def test_another_sign_beside_the_mask_keeps_it(masked):
     assert "the Node object of w1 is gone" in masked.blocked("fenced") and "masked too" in masked.blocked("fenced")
 
 
-def test_a_masked_kubelet_after_a_power_cut_needs_both_words(masked):
+def test_a_masked_kubelet_stays_so_while_the_api_is_silent(masked):
     masked.world.api = None
-    assert masked.blocked("fenced").endswith(ALLOW + "api_down,fenced") and masked.blocked("api_down").endswith(ALLOW + "api_down,fenced")
-    assert masked.blocked("api_down", "fenced") is None
+    for allow in ((), ("fenced",), ("api_down",), ("api_down", "fenced")):
+        why = masked.blocked(*allow)
+        assert "no API server answers, so that nobody can tell" in why and "its kubelet is masked too: nothing here unmasks it then" in why and ALLOW not in why
+
+
+def test_a_masked_kubelet_stays_so_while_its_node_is_not_proven(masked):
+    masked.proven = False
+    why = masked.blocked("fenced")
+    assert why.startswith("which Node w1 is was not proven, so that nobody can tell") and "nothing here unmasks it then" in why and ALLOW not in why
+    masked.world.api = None
+    assert "no API server answers" in masked.blocked("fenced", "api_down")
 
 
 def test_a_node_that_somebody_took_out(node):

@@ -82,7 +82,7 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM518": {"present": "the lab's nodes keep their addresses, which podman gives them; test_node_identity.py has others"},
     "KM523": {"present": "memory, disk and process ids are the whole machine's; test_node_network.py has kubelets that are short of them"},
     "KM525": {"present": "the recorded kubelets had just started, or told no reason; test_node_way.py has others"},
-    "KM526": dict.fromkeys(("present", "clear"), "recorded before the controller noted its times; the lab's nodes share the machine's clock"),
+    "KM526": dict.fromkeys(("present", "clear", "unknown"), "recorded before the controller noted its times; the lab's nodes share the machine's clock"),
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
     "KM903": {"present": "recorded before levels were journalled; it is made real in tests/lab/test_capture.py"},
 }

@@ -89,6 +89,23 @@ def test_who_leads_must_be_known(struck, holder, renewed, why):
     assert not step.allowed and "which scheduler leads is not known" in step.blocked_by and why in step.blocked_by
 
 
+def answered(world, name):
+    return next(one for one in world.data(name, "component_http")["components"] if one["component"] == SCHEDULER)
+
+
+def test_one_that_does_not_elect_may_be_the_one_that_lost_it(struck):
+    answered(struck, "m3").update(leader_election_check=False, configz={"status": 200, "leader_election": {"leaderElect": False}, "error": None})
+    (step,) = planned(struck)
+    assert not step.allowed and "kube-scheduler of m3 runs with --leader-elect=false and places pods whoever leads" in step.blocked_by
+    assert "mend KM101 first" in step.blocked_by
+
+
+def test_the_holders_host_may_run_one_of_another_lock(struck):
+    answered(struck, "m1")["configz"]["leader_election"]["resourceName"] = "other-scheduler"
+    (step,) = planned(struck)
+    assert not step.allowed and "which scheduler leads is not known (its lock names m1_" in step.blocked_by
+
+
 def others(world, change):
     """Every scheduler but that of m1."""
     for name in ("m2", "m3"):

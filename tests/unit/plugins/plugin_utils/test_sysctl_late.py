@@ -64,7 +64,11 @@ def boots(text, late):
     (f"{INSTANCES}=9000\n", tuned(row(INSTANCES, ">8192"), reapply="false"), {INSTANCES: ("9000", CONF, 1, "")}),
     (f"{INSTANCES}=900\n", tuned(row(INSTANCES, ">8192"), reapply="no"), {INSTANCES: ("8192", PROFILE, 4, "tuned")}),
     (f"{INSTANCES}=900\n", tuned(row(INSTANCES, "${x}"), reapply="0"), {INSTANCES: ("${x}", PROFILE, 4, "tuned")}),
-    (f"{FORWARD}=1\n", {**ufw("net/ipv4/ip_forward=0\n"), **tuned()}, {FORWARD: ("1", CONF, 1, "")})])
+    (f"{FORWARD}=1\n", {**ufw("net/ipv4/ip_forward=0\n"), **tuned(row("vm.swappiness", "10"))}, {FORWARD: ("1", CONF, 1, "")}),
+    # a profile without settings of the kernel reads no sysctl.d again
+    (f"{FORWARD}=1\n", {**ufw("net/ipv4/ip_forward=0\n"), **tuned()}, {FORWARD: ("0", UFW, 1, "ufw")}),
+    (f"{FORWARD}=1\n", {**ufw("net/ipv4/ip_forward=0\n"), **tuned(unknown=["lost"])}, {FORWARD: ("0", UFW, 1, "ufw")}),
+    (f"{FORWARD}=1\n", {**networkd(row("IPv4Forwarding", "no", GLOBAL)), **tuned()}, {ALL: ("0", GLOBAL, 4, "systemd-networkd")})])
 def test_who_has_the_last_word(text, late, wanted):
     assert boots(text, late) == wanted
 
