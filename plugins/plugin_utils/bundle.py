@@ -27,7 +27,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import archive, evidence, judge, model, redact, timeline
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.anonymous import Anonymous
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, exit_of
 
 Stream = Callable[[], Iterator[dict[str, Any]]]
 SHOWN = 6
@@ -91,7 +91,7 @@ def write(path: str, case: Case, anonymous: bool) -> None:
 
 def command(path: str, case: Case) -> str:
     """What reads the bundle to the same verdicts."""
-    more = " -e kubemend_deep=true" if case.deep else ""
+    more = (" -e kubemend_deep=true" if case.deep else "") + (" -e kubemend_slice=true" if case.part else "")
     return f"ansible-playbook kubemend.remediation.replay -e kubemend_evidence={shlex.quote(path)}{more}" + (
         f" -e kubemend_faults={','.join(sorted(case.faults))}" if case.faults is not None else "")
 
@@ -102,7 +102,8 @@ def _about(case: Case, anonymous: bool) -> dict[str, Any]:
         "symptom": case.run.symptom.name if case.run.symptom else None, "started": case.run.started, "finished": case.run.finished,
         "versions": {"kubemend": evidence.TOOL_VERSION, "evidence": evidence.SCHEMA, "report": report_json.SCHEMA, "ansible_core": case.core,
                      "python": platform.python_version()},
-        "faults": None if case.faults is None else sorted(case.faults), "deep": case.deep, "replay": command("THIS_FILE", case),
+        "faults": None if case.faults is None else sorted(case.faults), "deep": case.deep, "part": case.part,
+        "replay": command("THIS_FILE", case),
     }
 
 
@@ -116,8 +117,10 @@ def _report(case: Case, packed: Mapping[str, bytes], change: Anonymous | None) -
     judged, clusters = judge.examine(documents, case.faults, deep=case.deep, part=case.part)
     _compare(case.judged, judged, change)
     timelines, _lacking = timeline.of_clusters(clusters)
-    run = replace(case.run, plan=(), steps=(), notices=tuple(clean(list(case.run.notices))), timelines=timelines, report_dir="")
+    # Captures are words of a log and name files of the operator, a comparison tells of another run: neither is in the evidence that is packed.
+    run = replace(case.run, plan=(), steps=(), notices=tuple(clean(list(case.run.notices))), timelines=timelines, report_dir="", captures=(), compared=None)
     report = report_json.render(judged, run)
+    report["exit_code"], report["exit_reason"] = exit_of(judged, case.run)
     report["plan"] = clean([step.shown() for step in case.run.plan])
     return _json(report)
 

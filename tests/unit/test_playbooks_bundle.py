@@ -41,7 +41,18 @@ def test_an_audit_is_bundled_and_replayed(operator, playbook):
     again = operator.run("replay", "-e", f"kubemend_evidence={bundle}", *chosen, inventory=None, report_dir="again")
     assert again.rc == 0, again.output
     assert told(json.loads((operator.folder / "again" / "report.json").read_text())) == told(done.report())
-    assert {path.name for path in (operator.folder / "again").iterdir()} == {"report.html", "report.json", "report.txt"}
+    assert {path.name for path in (operator.folder / "again").iterdir()} == {"report.json", "report.txt", "report.html"}
+
+
+def test_the_bundle_of_a_slice_is_replayed_as_a_slice(operator):
+    first = operator.run("audit", "-e", "kubemend_slice=true", "-e", "kubemend_bundle=case.tar.gz")
+    assert first.rc == 0 and "-e kubemend_slice=true" in first.words, first.output
+    again = operator.run("replay", "-e", "kubemend_evidence=case.tar.gz", "-e", "kubemend_slice=true", inventory=None, report_dir="again")
+    assert again.rc == 0, again.output
+    report = json.loads((operator.folder / "again" / "report.json").read_text())
+    assert told(report) == told(first.report())
+    assert {item["code"] for item in report["not_judged"] if item["reason"] == "slice"} == \
+        {item["code"] for item in first.report()["not_judged"] if item["reason"] == "slice"} != set()
 
 
 def test_without_names_and_addresses_and_on_from_bundle_to_bundle(operator):

@@ -23,7 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings impo
 UNPROVEN = frozenset((None, "unproven"))
 SILENT = "KM901"  # is about hosts that do not answer
 _FIELDS = ("code", "severity", "cluster", "host", "node", "component", "summary")
-_LEFT_OUT = {"limit": "{} was left out by --limit", "tier": "{} needs kubemend_deep"}
+_LEFT_OUT = {"limit": "{} was left out by --limit", "tier": "{} needs kubemend_deep", "slice": "{} is left to the replay of all slices"}
 _Place = tuple[str, str, str]
 
 

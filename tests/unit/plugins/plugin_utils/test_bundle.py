@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import tarfile
 from pathlib import Path
 
 import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import anonymous, archive, bundle, evidence, judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import compare
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "recorded"
@@ -20,14 +23,14 @@ CASES = sorted(path.name for path in FOLDER.iterdir())
 SECRET = "Zx9QmplantedT7w2"
 
 
-def case_of(folder, *, stream=None):
+def case_of(folder, *, stream=None, part=False, **more):
     def read():
         return evidence.stream([folder])
 
-    judged = judge.judge(read(), deep=True)
+    judged = judge.judge(read(), deep=True, part=part)
     run = Run(run_id="20261121T090000Z-1a2b3c", started="2026-11-21T09:00:00Z", finished="2026-11-21T09:00:09Z", mode="observe", report_dir="/home/ops/r",
-              tool_version=evidence.TOOL_VERSION, notices=("m1 says hello",))
-    return bundle.Case(stream or read, judged, run, None, True, False, "2.20.0")
+              tool_version=evidence.TOOL_VERSION, notices=("m1 says hello",), **more)
+    return bundle.Case(stream or read, judged, run, None, True, part, "2.20.0")
 
 
 def rows(paths):
@@ -102,6 +105,25 @@ def test_planted_secrets_and_names_are_in_no_member(tmp_path):
         assert ("alice" in told, "acme" in told, "10.89.0.1" in told, "m1 says hello" in told) == (not without,) * 4
 
 
+@pytest.mark.parametrize("without", [False, True])
+def test_what_a_run_captured_and_what_it_is_compared_with_stay_with_the_operator(without, tmp_path):
+    """A capture has a log's own words and paths of the operator; both name hosts."""
+    folder = str(FOLDER / "v1.36.3-two-leaders" / "evidence")
+    earlier = Finding("KM101", "critical", None, "m2", None, f"leads on m2.acme.com, password={SECRET}")
+    compared = compare.Comparison("r", "f", gone=(earlier,), not_judged=((earlier, "m2.acme.com was not asked"),),
+                                  counts={"critical": 0, "warning": 0, "unknown": 0})
+    captured = {"host": "m1", "node": "m1.acme.com", "message": f"0/4 nodes are available: --token={SECRET}", "files": {"dump": "/home/ops/r/capture/m1.txt"}}
+    case = case_of(folder, captures=(captured,), compared=compared, fail_on="critical")
+    bundle.write(str(tmp_path / "a"), case, without)
+    held = contents(tmp_path / "a")
+    told = json.dumps(held)
+    assert SECRET not in told and "acme" not in told and "/home/ops" not in told
+    assert held["report.json"]["compared"] is None and "scheduler_captures" not in held["report.json"]
+    assert (held["report.json"]["exit_code"], held["report.json"]["exit_reason"]) == (0, "ok")  # as the run ended, by what is new
+    if without:
+        assert re.search(r"\bm[0-9]\b", told) is None
+
+
 def test_evidence_that_would_say_something_else_makes_no_bundle(tmp_path, monkeypatch):
     folder = str(FOLDER / "v1.36.3-two-leaders" / "evidence")
     monkeypatch.setattr(anonymous.Anonymous, "document", lambda self, given: {**given, "collectors": {}})
@@ -141,3 +163,11 @@ def test_objections(tmp_path):
 def test_the_command_that_reads_it():
     case = case_of(str(FOLDER / "v1.36.3-healthy" / "evidence"))
     assert bundle.command("/a b", case) == "ansible-playbook kubemend.remediation.replay -e kubemend_evidence='/a b' -e kubemend_deep=true"
+
+
+def test_a_slice_is_read_again_as_a_slice(tmp_path):
+    case = case_of(str(FOLDER / "v1.36.3-healthy" / "evidence"), part=True)
+    assert bundle.command("/a", case).endswith(" -e kubemend_deep=true -e kubemend_slice=true")
+    bundle.write(str(tmp_path / "a"), case, False)
+    first = contents(tmp_path / "a")["bundle.json"]
+    assert first["part"] is True and "-e kubemend_slice=true" in first["replay"]

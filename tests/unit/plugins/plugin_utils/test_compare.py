@@ -94,6 +94,7 @@ def test_what_is_more_severe_than_it_was_counts():
     (found(), Result(hosts=hosts("m1"), verdicts=(saw(cluster="f" * 16),)), "KM101 was not judged"),
     (found(), Result(hosts=hosts("m1"), not_judged=(NotJudged("KM101", KEY, "limit"),)), "KM101 was left out by --limit"),
     (found(), Result(hosts=hosts("m1"), not_judged=(NotJudged("KM101", None, "tier"),)), "KM101 needs kubemend_deep"),
+    (found(), Result(hosts=hosts("m1"), not_judged=(NotJudged("KM101", None, "slice"),)), "KM101 is left to the replay of all slices"),
     (found(), Result(hosts=hosts("m1", m2="unreachable"), verdicts=(saw(verdict="unknown", missing=LACK),)), "KM101 is unknown"),
     (found(), Result(hosts=hosts("m1", "m3", m2="unreachable"), verdicts=(saw(verdict="present", missing=LACK),), findings=(found(host="m3"),)),
      "KM101 is not known of every host"),

@@ -14,9 +14,12 @@ import jsonschema
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import diagnose
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge, model, run_folder, settings
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import cache_dump, capturing, evidence, judge, model, run_folder, scheduler_capture, settings
 from tests import schemas
+from tests.unit.plugins.plugin_utils.conftest import World
+from tests.unit.plugins.plugin_utils.test_cache_dump import of_1_14
 from tests.unit.plugins.plugin_utils.test_recorded import CASES, FOLDER
+from tests.unit.plugins.plugin_utils.test_scheduler_capture import RUN, became, chosen, done, struck
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 CAPTURE = {"level": 4, "seconds": 60, "lines": 2, "path": "/r/capture/lines.txt", "levels": [
@@ -32,10 +35,19 @@ def reported(where, folder, mode="replay", **more):
     return json.loads((folder / "report.json").read_text(encoding="utf-8"))
 
 
+def captured(folder):
+    """What schedulers that lead came to, put where the run has it: one dump, one of which nothing came."""
+    (one,), notes = chosen(struck(World()))
+    found = [scheduler_capture.result(done(one), became("m1"), of_1_14("m1", "m2", "m3", "w1"), RUN, {"dump": "/r/d.txt", "lines": "/r/l.txt"}),
+             scheduler_capture.result(one, None, [], RUN, {})]
+    capturing.write(str(folder), scheduler_capture.DOCUMENT, {"captures": [one], "notes": notes, "results": found})
+
+
 @pytest.fixture(scope="module")
 def rich(tmp_path_factory):
     """A report with something in every list: two leaders, whose repair went wrong, in the words of the schema's every object."""
     folder, where = tmp_path_factory.mktemp("rich"), FOLDER / "v1.18.4-two-leaders" / "evidence"
+    captured(folder)
     reported(where, folder, "repair", max_risk=2)
     steps = run_folder.read_plan(str(folder))
     (folder / "steps.jsonl").write_text("".join(json.dumps({"id": step.id, "state": "done"}) + "\n" for step in steps[:1]))
@@ -92,6 +104,18 @@ def test_every_recorded_incident_is_reported_as_the_schema_says(case, tmp_path):
     assert report["verdicts"] and len(report["summary"]) == 6
 
 
+def test_a_run_that_captured_schedulers(tmp_path):
+    captured(tmp_path)
+    report = schemas.checked("report", reported(FOLDER / "v1.36.3-healthy" / "evidence", tmp_path, "observe"))
+    assert [one["verdict"] for one in report["scheduler_captures"]] == [cache_dump.SHORT, cache_dump.UNKNOWN]
+    assert set(schemas.schema("report")["$defs"]["scheduler_capture"]["properties"]["verdict"]["enum"]) == set(scheduler_capture.ORDER)
+
+
+def test_a_run_of_a_slice(tmp_path):
+    report = schemas.checked("report", reported(FOLDER / "v1.36.3-two-leaders" / "evidence", tmp_path, part=True))
+    assert "slice" in {item["reason"] for item in report["not_judged"]}
+
+
 def test_something_of_every_kind_was_reported(rich):
     assert rich["steps"] and rich["plan"] and rich["symptom"] and rich["findings"][0]["evidence"]
     assert any(verdict["missing"] for verdict in rich["verdicts"])
@@ -105,7 +129,7 @@ def test_a_field_that_is_new_or_missing_or_misspelt_fails(rich):
         at(changed, path)["brandnew"] = 1
         assert schemas.complaints("report", changed), f"{path}: one more field"
         for name in at(rich, path):
-            if (path, name) == ((), "capture"):
+            if (path, name) in (((), "capture"), ((), "scheduler_captures")) or path[-1:] == ("files",):
                 continue
             changed = copy.deepcopy(rich)
             del at(changed, path)[name]
