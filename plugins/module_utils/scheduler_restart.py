@@ -4,7 +4,10 @@
 """PRIVATE to this collection: the leading scheduler of this node restarted, because its list of nodes lacks some.
 
 Proven when this node's scheduler is well again, another instance leads (on this node or on another one), and the pods that
-waited for the nodes that were lost are placed. A pod is placed by whoever leads: the others never made a list.
+waited for the nodes that were lost are placed. A pod is placed by whoever leads: the others never made a list. One that goes on
+waiting is served too once the scheduler's message counts every node: its own is back, and lacks something that no restart brings.
+
+Where another instance leads since the evidence was collected, as after another step of the run, only that is proven.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -12,6 +15,7 @@ from __future__ import absolute_import, division, print_function
 __metaclass__ = type
 
 import json
+import re
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, config_map, guard, proof, prove
@@ -25,6 +29,13 @@ LEADS = 60  # seconds: whoever is next takes the lock when its 15 s are over, la
 PLACED = 90  # a scheduler that begins to lead has every pod that waits in its queue, and there may be thousands
 EVERY = 1.0
 API = 30
+SHOWN = 5
+BEGUN = "it was begun before (a connection that was made twice)"
+MAX_MESSAGE = 64 * 1024  # a condition's message may have 32 KiB
+HEAD = re.compile(r"0/([0-9]{1,6}) nodes are available:")
+# A clause begins with how many nodes it is of; a comma inside of one is followed by no number.
+CLAUSE = re.compile(r"(?:^|,) ([0-9]{1,6}) ((?:(?!, [0-9]{1,6} ).)*)", re.S)
+LACKS = re.compile(r"Insufficient |Too many pods")
 ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
 PATHS = {"Lease": "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/%s", "Endpoints": "/api/v1/namespaces/kube-system/endpoints/%s",
          "ConfigMap": "/api/v1/namespaces/kube-system/configmaps/%s"}
@@ -37,13 +48,13 @@ def do(step, wanted, host, params=None):
         scene = guard.check(wanted, params or {})
         if scene.former is None:
             raise guard.Refused("no %s runs on %s now; %s" % (COMPONENT, host, guard.OLD))
-        _may(told, wanted, host, params or {})
-        record = {"component": COMPONENT, "host": host, "remedy": REMEDY, "limit": apply_step.limit_of(wanted), "kind": "none", "path": None,
-                  "expect": wanted["expect"], "guard": wanted.get("guard"),
-                  "former": {"pid": scene.former.pid, "ticks": scene.former.ticks, "argv": files.masked_argv(scene.former.argv)}}
+        count = _may(told, wanted, host, params or {})
+        record = _record(wanted, host, scene.former)
         if proof.claim(step, record) is not None:
-            return proof.FAILED, "it was begun before (a connection that was made twice)", {}
-    except (guard.Refused, ChangeError) as error:
+            return proof.FAILED, BEGUN, {}
+    except guard.Refused as error:
+        return _since(step, wanted, host, params or {}, str(error))
+    except ChangeError as error:
         return proof.NOT_DONE, str(error), {}
     begin = time.monotonic()
     prove.terminate(scene.former)
@@ -53,7 +64,49 @@ def do(step, wanted, host, params=None):
         return proof.ended(step, proof.FAILED, "component down: %s of %s did not come back within %d s (%s): look at journalctl -u kubelet, crictl ps -a "
                            "--name %s and /var/log/pods/kube-system_%s-* there" % (COMPONENT, host, round(found.waited), found.reason, COMPONENT, COMPONENT),
                            seen)
-    return proof.ended(step, *_placed(told, params or {}), seen=seen)
+    return proof.ended(step, *_placed(told, params or {}, count), seen=seen)
+
+
+def _record(wanted, host, former):
+    return {"component": COMPONENT, "host": host, "remedy": REMEDY, "limit": apply_step.limit_of(wanted), "kind": "none", "path": None,
+            "expect": wanted["expect"], "guard": wanted.get("guard"),
+            "former": {"pid": former.pid, "ticks": former.ticks, "argv": files.masked_argv(former.argv)} if former else {}}
+
+
+def _since(step, wanted, host, params, refusal):
+    """What is refused, or proven without a restart: another instance leads since the evidence, and the pods are placed."""
+    told = wanted["change"]
+    if not _moved(told, wanted, params):
+        return proof.NOT_DONE, refusal, {}
+    try:
+        with config_map.reached(_via(told, params), seconds=API) as (api, dummy):
+            count = _count(api, told)
+    except ApiError:
+        count = None
+    state, why = _placed(told, params, count)
+    if state != proof.PROVEN:
+        return proof.NOT_DONE, refusal, {}
+    try:
+        if proof.claim(step, _record(wanted, host, None)) is not None:
+            return proof.FAILED, BEGUN, {}
+    except ChangeError as error:
+        return proof.NOT_DONE, str(error), {}
+    return proof.ended(step, proof.PROVEN, "another %s leads since the evidence was collected, and nothing was restarted: %s" % (COMPONENT, why))
+
+
+def _moved(told, wanted, params):
+    """Who else leads now. The lock of one that has just ended is somebody else's only once its time is over."""
+    pid, begin = wanted["expect"].get("pid"), time.monotonic()
+    ended = pid is not None and pid not in [one.pid for one in prove.instances(COMPONENT)]
+    while True:
+        try:
+            with config_map.reached(_via(told, params), seconds=API) as (api, dummy):
+                leads = _other(holder(api, told["lock"]), told["holder"])
+        except ApiError:
+            leads = None
+        if leads or not ended or time.monotonic() - begin > LEADS:
+            return leads
+        time.sleep(EVERY)
 
 
 def _back(former, credentials, record, begin):
@@ -67,7 +120,7 @@ def _via(told, params):
 
 
 def _may(told, wanted, host, params):
-    """Nothing, or guard.Refused: it leads no more, or nobody would take over."""
+    """How many nodes the scheduler speaks of, or guard.Refused: it leads no more, or nobody would take over."""
     try:
         with config_map.reached(_via(told, params), seconds=API) as (api, dummy):
             now = holder(api, told["lock"])
@@ -77,6 +130,7 @@ def _may(told, wanted, host, params):
             if PAUSE not in ((wanted.get("guard") or {}).get("allow") or []) and not others(api, told.get("node")):
                 raise guard.Refused("no other %s is ready that could take over while that of %s starts again: no pod would be placed meanwhile; allow it "
                                     "with kubemend_allow: [%s]" % (COMPONENT, host, PAUSE))
+            return _count(api, told)
     except ApiError as error:
         raise guard.Refused("who leads is not known, because the API does not answer as it should (%s); nothing was restarted, run again" % error)
 
@@ -105,17 +159,17 @@ def others(api, node):
     return sorted(found)
 
 
-def _placed(told, params):
-    """(how the proof ends, why): another instance leads, and the pods are placed. Asked again while the API does not answer."""
-    begin, leads, waiting, trouble = time.monotonic(), None, list(told["pods"]), None
+def _placed(told, params, count):
+    """(how the proof ends, why): another instance leads, and the pods are served. Asked again while the API does not answer."""
+    begin, leads, waiting, others_say, trouble = time.monotonic(), None, list(told["pods"]), [], None
     while True:
         try:
             with config_map.reached(_via(told, params), seconds=PLACED + API) as (api, dummy):
                 while True:
                     leads = leads or _other(holder(api, told["lock"]), told["holder"])
-                    waiting = [pod for pod in waiting if not placed(api, pod)] if leads else waiting
+                    waiting = _unserved(api, waiting, count, others_say) if leads else waiting
                     if leads and not waiting or time.monotonic() - begin > (PLACED if leads else LEADS):
-                        return _told(told, leads, waiting)
+                        return _told(told, leads, waiting, others_say)
                     time.sleep(EVERY)
         except ApiError as error:
             trouble = error
@@ -128,26 +182,64 @@ def _other(now, former):
     return now if now and now != former else None
 
 
-def placed(api, pod):
-    """Whether a pod has its node, or is no more."""
+def refused(api, pod):
+    """What the scheduler says of a pod that waits, empty without a word; None of one that has its node, or is no more."""
     try:
         item = api.get("/api/v1/namespaces/%s/pods/%s" % (pod[0], pod[1]))
     except ApiError as error:
         if error.code == 404:
-            return True
+            return None
         raise
-    return bool((item.get("spec") or {}).get("nodeName"))
+    if (item.get("spec") or {}).get("nodeName"):
+        return None
+    said = [one.get("message") for one in dicts((item.get("status") or {}).get("conditions")) if one.get("type") == "PodScheduled"]
+    return said[0] if said and isinstance(said[0], str) else ""
 
 
-def _told(told, leads, waiting):
+def counted(message):
+    """(N, of how many nodes at least it gives a reason) of "0/N nodes are available: a x, b y."; (None, 0) of what is none.
+
+    A node can lack several resources, so that of those only the largest number counts; and what preemption tried says the same nodes again.
+    """
+    head = HEAD.search(message[:MAX_MESSAGE])
+    if head is None:
+        return None, 0
+    found = [(int(count), words) for count, words in CLAUSE.findall(message[head.end():MAX_MESSAGE].partition("preemption:")[0])]
+    lacking = [count for count, words in found if LACKS.match(words)]
+    return int(head.group(1)), sum(count for count, words in found if not LACKS.match(words)) + max(lacking or [0])
+
+
+def _count(api, told):
+    """How many nodes the scheduler speaks of where these pods are not placed; None where it does not tell."""
+    numbers = [counted(refused(api, pod) or "")[0] for pod in told["pods"][:SHOWN]]
+    return max([number for number in numbers if number] or [0]) or None
+
+
+def _unserved(api, waiting, count, others_say):
+    """The pods that still wait for a node that is not looked at. others_say: gets what is said of those that wait for another reason now."""
+    left = []
+    for pod in waiting:
+        message = refused(api, pod)
+        number, reasons = counted(message or "")
+        if message is not None and count and number and reasons >= number >= count:
+            others_say.append("the pod %s/%s is looked at with all %d nodes now, and waits for another reason: %s" % (
+                pod[0], pod[1], number, files.one_line(message, 300)))
+        elif message is not None:
+            left.append(pod)
+    return left
+
+
+def _told(told, leads, waiting, others_say):
     if not leads:
         return proof.FAILED, "it was restarted, and nobody leads after %d s: see the logs of all schedulers" % LEADS
     name = files.one_line(leads, 120).rpartition("_")[0] or files.one_line(leads, 120)
     if waiting:
         return proof.FAILED, "%s leads now, but these pods still wait after %d s: %s; see what the scheduler says of them (kubectl describe pod)" % (
-            name, PLACED, ", ".join("%s/%s" % tuple(pod[:2]) for pod in waiting[:5]))
-    return proof.PROVEN, "%s leads now, and %s placed" % (
-        name, "the pod %s/%s is" % tuple(told["pods"][0][:2]) if len(told["pods"]) == 1 else "%d pods are" % len(told["pods"]))
+            name, PLACED, ", ".join("%s/%s" % tuple(pod[:2]) for pod in waiting[:SHOWN]))
+    count = len(told["pods"]) - len(others_say)
+    one = "the pod %s/%s is placed" % tuple(told["pods"][0][:2]) if len(told["pods"]) == 1 else "one pod is placed"
+    placed = [one if count == 1 else "%d pods are placed" % count] if count or not others_say else []
+    return proof.PROVEN, "%s leads now, and %s" % (name, "; ".join(placed + others_say[:SHOWN]))
 
 
 def resumed(record, dummy_step):

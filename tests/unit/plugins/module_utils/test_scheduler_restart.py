@@ -24,12 +24,16 @@ def mirror(node, ready="True", mark="kubernetes.io/config.mirror", name="kube-sc
             "status": {"conditions": [{"type": "Ready", "status": ready}]}}
 
 
+SHORT = "0/4 nodes are available: 3 node(s) didn't match node selector."
+
+
 class Node:
     """A master whose scheduler leads, and an API. `takes`: who leads once it is ended, and whether the pod gets its node then."""
 
     def __init__(self, folder, monkeypatch):
         self.root, self.holder, self.takes, self.places, self.well, self.ended = str(folder / "k"), "m1_a", "m2_b", True, True, []
         self.pods, self.away, self.gone, self.running, self.former = [mirror("m1"), mirror("m2")], [], False, [FORMER], FORMER
+        self.messages, self.here = [SHORT, SHORT], False  # here: the pod has its node without us
         for name, value in (("LEADS", 0.05), ("PLACED", 0.05), ("EVERY", 0.01)):
             monkeypatch.setattr(scheduler_restart, name, value)
         monkeypatch.setattr(guard, "check", lambda step, params: guard.Scene(self.former, [], []))
@@ -63,7 +67,8 @@ class Node:
         if path == POD:
             if self.gone:
                 raise ApiError("absent", "not found", 404)
-            return {"spec": {"nodeName": "m3"} if self.places and self.ended else {}}
+            said = [{"type": "Ready"}, {"type": "PodScheduled", "status": "False", "message": self.messages[bool(self.ended)]}]
+            return {"spec": {"nodeName": "m3"} if self.here or self.places and self.ended else {}, "status": {"conditions": said}}
         record = json.dumps({"holderIdentity": self.holder})
         return {"metadata": {"annotations": {scheduler_restart.ANNOTATION: record if "endpoints" in path else "x{"}}}
 
@@ -71,10 +76,10 @@ class Node:
         assert (path, query) == ("/api/v1/namespaces/kube-system/pods", {"fieldSelector": "status.phase=Running"})
         return iter(self.pods)
 
-    def do(self, allow=(), lock=None, **change):
+    def do(self, allow=(), lock=None, pid=None, **change):
         told = dict({"kind": "restart_leader", "lock": lock or LOCK, "holder": "m1_a", "node": "m1", "pods": [["shop", "agent-x", "m3"]], "cluster_uid": "ks"},
                     **change)
-        wanted = {"id": STEP, "remedy": "restart_leader", "change": told, "expect": {"component": "kube-scheduler", "restart": "signal"},
+        wanted = {"id": STEP, "remedy": "restart_leader", "change": told, "expect": {"component": "kube-scheduler", "restart": "signal", "pid": pid},
                   "guard": {"allow": list(allow)}}
         return scheduler_restart.do(journal.Step(RUN, STEP, "restart", "KM202", self.root), wanted, "m1", {})
 
@@ -122,6 +127,64 @@ def test_the_api_does_not_answer_before_it(node):
     node.away = [True]
     state, why, _seen = node.do()
     assert state == proof.NOT_DONE and "who leads is not known" in why and node.ended == []
+
+
+def test_another_one_leads_since_and_the_pod_is_placed(node):
+    """As after another step of the run that edited the manifest of the one that led."""
+    node.holder, node.here = "m3_z", True
+    state, why, _seen = node.do()
+    assert state == proof.PROVEN and node.ended == [] and proof.read(RUN, STEP, node.root)["state"] == "proven"
+    assert why == ("another kube-scheduler leads since the evidence was collected, and nothing was restarted: m3 leads now, and the pod shop/agent-x is placed")
+
+
+@pytest.fixture
+def replaced(node, monkeypatch):
+    """The process of the plan is gone, which the guards refuse; its lock is held until its time is over."""
+    def refuse(step, params):
+        raise guard.Refused("the evidence is old")
+
+    monkeypatch.setattr(guard, "check", refuse)
+    node.running, node.here = [NEW], True
+    return node
+
+
+def test_the_lock_of_one_that_has_ended_is_waited_for(replaced, monkeypatch):
+    monkeypatch.setattr(scheduler_restart.time, "sleep", lambda seconds: setattr(replaced, "holder", "m1_c"))
+    state, why, _seen = replaced.do(pid=10)
+    assert state == proof.PROVEN and "nothing was restarted: m1 leads now" in why and replaced.ended == []
+
+
+def test_nobody_else_leads_in_time(replaced):
+    assert replaced.do(pid=10)[:2] == (proof.NOT_DONE, "the evidence is old") and proof.read(RUN, STEP, replaced.root) is None
+    replaced.away = [True] * 1000
+    assert replaced.do(pid=10)[:2] == (proof.NOT_DONE, "the evidence is old")
+
+
+@pytest.mark.parametrize("said", [
+    "3 node(s) didn't match node selector, 1 Insufficient cpu.", "3 node(s) didn't match node selector, 1 node(s) didn't have free ports.",
+    "1 node(s) had taint {a: b}, that the pod didn't tolerate, 3 node(s) didn't match. preemption: 0/4 nodes are available: 4 No victims.",
+    "1 Insufficient cpu, 1 Insufficient memory, 3 node(s) didn't match node selector."])
+def test_a_pod_that_waits_for_another_reason_is_served(node, said):
+    node.places, node.messages[1] = False, "0/4 nodes are available: " + said
+    state, why, _seen = node.do()
+    assert state == proof.PROVEN and why == (
+        "m2 leads now, and the pod shop/agent-x is looked at with all 4 nodes now, and waits for another reason: " + node.messages[1])
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    (SHORT, SHORT), (SHORT, ""), (SHORT, None), (SHORT, "0/3 nodes are available: 3 node(s) didn't match."), (SHORT, "0/4 nodes are available: 3 x, y."),
+    (SHORT, "0/4 nodes are available: 2 node(s) didn't match, 1 Insufficient cpu, 1 Insufficient memory."),  # two of one node, and the fourth is lost still
+    (SHORT, "0/4 nodes are available: 3 x. preemption: 0/4 nodes are available: 4 y."), (SHORT, "0/0 nodes are available: "),
+    ("none", "0/4 nodes are available: 4 node(s) didn't match.")])
+def test_a_message_that_does_not_speak_of_all_nodes_is_none(node, before, after):
+    node.places, node.messages = False, [before, after]
+    state, why, _seen = node.do()
+    assert state == proof.FAILED and "these pods still wait" in why
+
+
+def test_some_are_placed_and_some_wait_for_another_reason():
+    told = {"pods": [["shop", "a", "m3"], ["shop", "b", "m3"]]}
+    assert scheduler_restart._told(told, "m2_b", [], ["the pod shop/b waits"]) == (proof.PROVEN, "m2 leads now, and one pod is placed; the pod shop/b waits")
 
 
 def test_it_does_not_run_any_more(node):
