@@ -81,7 +81,7 @@ class World:
         collectors = {"system": {"hostname": name, "addresses": [ip, "127.0.0.1"], "clock": CLOCK}, "kubelet": kubelet, "swap": no_swap(),
                       "boot": booted()}
         return {"schema": "kubemend.evidence/1", "host": name, "node": name, "cluster_key": KEY, "status": "ok",
-                "reason": "", "groups": groups, "collected_at": "2027-01-15T08:00:00Z",
+                "reason": "", "groups": groups, "collected_at": "2027-01-15T08:00:00Z", "asked_at": CLOCK - 0.5, "received_at": CLOCK + 0.5,
                 "collectors": {**{key: {"status": "ok", "data": value} for key, value in collectors.items()},
                                **{key: {"status": "absent", "data": None} for key in
                                   ("manifests", "instances", "component_http", "etcd", "installer", "devices", "pinning", "kubelet_log", "limits",
