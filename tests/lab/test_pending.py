@@ -17,11 +17,11 @@ WAITED = 300  # what the playbook waits for before it takes a pod's waiting for 
 GATES_SINCE = (1, 26)
 FULL, GONE = "lab-full", "lab-no-such-node"
 CODES = {
-    "cpu": "KM210", "gizmo": "KM210", "nowhere": "KM211", "spread": "KM212", "port-2": "KM213", "full": "KM214", "claim": "KM215", "cordoned": "KM216",
+    "hungry": "KM210", "gizmo": "KM210", "nowhere": "KM211", "spread": "KM212", "port-2": "KM213", "full": "KM214", "claim": "KM215", "cordoned": "KM216",
     "unready": "KM217", "lonely": "KM218", "gated": "KM219", "named": "KM220", "silent": "KM220", "quota": "KM221", "account": "KM222", "limits": "KM223",
     "volume": "KM224", "nobody": "KM204", "tainted": "KM513"}
 # What each finding names beside the pod.
-NODES = {"cpu": "w1", "gizmo": "w1", "port-2": "w1", "cordoned": "m2", "unready": "m3", "lonely": "m1", "silent": "m3", "named": GONE, "tainted": "m1",
+NODES = {"hungry": "w1", "gizmo": "w1", "port-2": "w1", "cordoned": "m2", "unready": "m3", "lonely": "m1", "silent": "m3", "named": GONE, "tainted": "m1",
          "full": FULL, "spread": "w1", "volume": "w1"}
 
 
@@ -59,7 +59,7 @@ def pods(cluster, namespace):
         {"key": "kubernetes.io/hostname", "operator": "In", "values": ["m1", "w1"]}]}]}}}
     elsewhere = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["elsewhere"]}]}]}}
     made = [
-        pod(cluster, "cpu", "w1", resources={"requests": {"cpu": "1000"}}), pod(cluster, "gizmo", "w1", resources={"limits": {"lab.example/gizmo": "1"}}),
+        pod(cluster, "hungry", "w1", resources={"requests": {"cpu": "1000"}}), pod(cluster, "gizmo", "w1", resources={"limits": {"lab.example/gizmo": "1"}}),
         pod(cluster, "nowhere", None, nodeSelector={"lab/nowhere": "true"}),
         pod(cluster, "spread", None, topologySpreadConstraints=rack, affinity=racks, tolerations=[{"key": "lab/mine", "operator": "Exists"}]),
         pod(cluster, "port-2", "w1", [18888]), pod(cluster, "full", FULL), pod(cluster, "cordoned", "m2"), pod(cluster, "unready", "m3"),
@@ -166,7 +166,7 @@ def test_each_reason_is_told_apart(cluster, play):
         refusing(cluster, spaces)
         time.sleep(10)
         # Whoever names a pod need not wait.
-        for name, node in (("cordoned", "m2"), ("cpu", "w1")):
+        for name, node in (("cordoned", "m2"), ("hungry", "w1")):
             done, report = play("-e", f"kubemend_pod={namespace}/{name}", name="pods_stay_pending")
             assert done.returncode == 0 and f"pod {namespace}/{name} is Pending, without a node" in " ".join(done.stdout.split()), done.stdout[-4000:]
             (found,) = of(report, CODES[name], name)
