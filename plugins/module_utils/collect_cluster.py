@@ -21,8 +21,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.api_proxy imp
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal
 from ansible_collections.kubemend.remediation.plugins.module_utils.cordon_mark import cordon_of
 
-COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pending", "unmade", "pinnable", "pod",
-              "work")
+COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pending", "pinnable", "pod", "work",
+              "unmade")  # it looks for what is not there, and has the time that the others leave
 # They read every pod: only asked for where a fault needs them.
 DEEP = ("pinnable",)
 MAX_SERVERS = 9

@@ -10,12 +10,14 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import itertools
 import urllib.parse
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, collect_pending, collect_pod, node_match
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import dicts
 
 MAX_EVENTS, MAX_OWNERS, MAX_DAEMONSETS, MAX_MISSED, MAX_LISTED, MAX_PODS, MAX_TEXT = 20000, 50, 2000, 50, 20, 5000, 1000
+MAX_NODES = 10  # whose pods are asked for
 AGAIN = "(combined from similar events): "
 NODE = "node.kubernetes.io/"
 # What the DaemonSet controller makes every pod tolerate (network-unavailable only in the host's network: that goes by itself), and the nodes
@@ -76,45 +78,76 @@ def _still(api, key, said):
             "first": said["first"] or None, "last": said["last"] or None, "wanted": counts[0], "has": counts[1]}
 
 
-def _keeping(node, everywhere):
-    """Whether a taint of this node may keep pods of a DaemonSet away. everywhere: the control plane's counts as well."""
+def _keeping(node, everywhere, tolerations=()):
+    """Whether a taint of this node may keep such pods of a DaemonSet away. everywhere: the control plane's counts as well."""
     return any(one.get("effect") in ("NoSchedule", "NoExecute") and one.get("key") not in TOLERATED
-               and (everywhere or one.get("key") not in CONTROL_PLANE) for one in node["taints"])
+               and (everywhere or one.get("key") not in CONTROL_PLANE) and not any(_takes(toleration, one) for toleration in tolerations)
+               for one in node["taints"])
 
 
-def _tolerant(tolerations):
-    return any(one.get("operator") == "Exists" and not one.get("key") and not one.get("effect") for one in tolerations)
+def _takes(toleration, taint):
+    """Whether a toleration takes a taint; also where nobody can tell: an operator of a gate."""
+    if any(toleration.get(name) and toleration[name] != taint.get(name) for name in ("effect", "key")):
+        return False
+    return toleration.get("operator") not in (None, "", "Equal") or (toleration.get("value") or "") == (taint.get("value") or "")
 
 
-def missed(api, item, nodes):
+class _There:
+    """Owners of the pods of a few nodes: each is asked for once."""
+
+    def __init__(self, api):
+        self.api, self.nodes, self.waiting, self.unlooked = api, {}, None, set()
+
+    def has(self, uid, node):
+        """Whether this owner has a pod there, or one that waits for it; None of one node too many."""
+        if node not in self.nodes:
+            if len(self.nodes) >= MAX_NODES:
+                self.unlooked.add(node)
+                return None
+            self.nodes[node] = set(one for pod in self._pods(node) for one in _owners(pod))
+        if self.waiting is None:
+            self.waiting = set((one, collect_pending.target_of(pod)) for pod in self._pods("") for one in _owners(pod))
+        return uid in self.nodes[node] or (uid, node) in self.waiting
+
+    def _pods(self, node):
+        return itertools.islice(self.api.items("/api/v1/pods", {"fieldSelector": "spec.nodeName=%s" % node}), MAX_PODS)
+
+
+def _owners(pod):
+    return [one.get("uid") for one in dicts((pod.get("metadata") or {}).get("ownerReferences"))]
+
+
+def _strays(item):
+    """Whether a DaemonSet may have pods on nodes that are not its own any more. Its controller counts them: mostly none, and no pod is to be read."""
+    meta, status = item.get("metadata") or {}, item.get("status") or {}
+    return bool(status.get("numberMisscheduled")) or status.get("observedGeneration") != meta.get("generation")
+
+
+def missed(there, item, nodes):
     """What tells which tainted nodes have no pod of this DaemonSet although it is meant for them; None where all have one.
 
-    Whether it tolerates their taints is judged by the controller: a taint that was set later leaves pods where they are.
+    Only nodes whose taints it does not tolerate: to the others its controller sees. A taint that was set later leaves pods where they are.
     """
     meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
     template = (spec.get("template") or {}).get("spec") or {}
     listed = dicts(template.get("tolerations"))
-    if meta.get("deletionTimestamp") or _tolerant(listed) or len(listed) > collect_pending.MAX_TOLERATIONS:
+    if meta.get("deletionTimestamp") or len(listed) > collect_pending.MAX_TOLERATIONS:
         return None
     everywhere = not status.get("desiredNumberScheduled")
-    names = set(one["name"] for one in nodes if _keeping(one, everywhere) and node_match.fits(template, one["name"], one["labels"]))
-    if not names:
-        return None
-    wanted = ((spec.get("selector") or {}).get("matchLabels") or {})
-    query = {"labelSelector": ",".join("%s=%s" % pair for pair in sorted(wanted.items()))} if wanted else None
-    for number, pod in enumerate(api.items("/api/v1/namespaces/%s/pods" % urllib.parse.quote(str(meta.get("namespace")), safe=""), query)):
-        if number >= MAX_PODS or not names:
-            break
-        if any(one.get("uid") == meta.get("uid") for one in dicts((pod.get("metadata") or {}).get("ownerReferences"))):
-            names -= set([(pod.get("spec") or {}).get("nodeName"), collect_pending.target_of(pod)])
-    return {"namespace": meta.get("namespace"), "name": meta.get("name"), "nodes": sorted(names)[:MAX_LISTED], "more": max(0, len(names) - MAX_LISTED),
+    names = sorted(one["name"] for one in nodes if _keeping(one, everywhere, listed) and node_match.fits(template, one["name"], one["labels"]))
+    if _strays(item):
+        names = [name for name in names if there.has(meta.get("uid"), name) is False]
+    return {"namespace": meta.get("namespace"), "name": meta.get("name"), "nodes": names[:MAX_LISTED], "more": max(0, len(names) - MAX_LISTED),
             "desired": status.get("desiredNumberScheduled") or 0, "tolerations": [
                 dict((name, str(one[name])[:320]) for name in collect_pending.FIELDS if one.get(name) is not None) for one in listed]} if names else None
 
 
 def collect(api, ended, nodes):
-    """(data, truncated). nodes: [{name, labels, taints}], None where they are not known. `ended` as elsewhere."""
-    refused, daemonsets, cut = [], [], nodes is None
+    """(data, truncated). nodes: [{name, labels, taints}], None where they are not known. `ended` as elsewhere.
+
+    unlooked: of how many nodes nobody knows whether DaemonSets have pods there.
+    """
+    refused, daemonsets, cut, there = [], [], nodes is None, _There(api)
     try:
         said, cut_events = refusals(api)
         newest = sorted(said, key=lambda key: said[key]["last"], reverse=True)
@@ -125,10 +158,11 @@ def collect(api, ended, nodes):
             if number >= MAX_DAEMONSETS or len(daemonsets) >= MAX_MISSED:
                 cut = True
                 break
-            one = missed(api, item, tainted)
+            one = missed(there, item, tainted)
             daemonsets += [one] if one else []
     except Exception as error:  # pylint: disable=broad-except
         if not ended(error):
             raise
         cut = True
-    return {"refused": sorted(refused, key=lambda one: (one["namespace"], one["kind"], one["name"])), "daemonsets": daemonsets}, cut
+    return {"refused": sorted(refused, key=lambda one: (one["namespace"], one["kind"], one["name"])), "daemonsets": daemonsets,
+            "unlooked": len(there.unlooked)}, cut

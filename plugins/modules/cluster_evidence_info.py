@@ -35,7 +35,7 @@ options:
       - What to read. Everything by default, V(pod) only where O(pod) names one, V(pinnable) only with O(deep).
     type: list
     elements: str
-    choices: [server, endpoints, nodes, kubeadm_config, kubelet_configs, locks, jobs, rejected, pending, unmade, pinnable, pod, work]
+    choices: [server, endpoints, nodes, kubeadm_config, kubelet_configs, locks, jobs, rejected, pending, pinnable, pod, work, unmade]
   deep:
     description:
       - Reads also what takes a list of all pods, V(pinnable).
@@ -143,8 +143,8 @@ def main():
         argument_spec=dict(
             evidence_dir=dict(type="path"),
             collectors=dict(type="list", elements="str", choices=[
-                "server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pending", "unmade",
-                "pinnable", "pod", "work"]),
+                "server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs", "locks", "jobs", "rejected", "pending", "pinnable",
+                "pod", "work", "unmade"]),
             deep=dict(type="bool", default=False),
             expect_pinning=dict(type="str"),
             pod=dict(type="str"),

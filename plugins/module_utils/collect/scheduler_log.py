@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PRIVATE to this collection: collector scheduler_log: in which order the scheduler saw nodes come and go, as its own log has it.
 
-Only a scheduler of level 2 and higher writes it: without that no file is opened.
+Only a scheduler of level 2 and higher writes it, and only of one that may lose nodes does anybody ask: of others no file is opened.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -27,13 +27,14 @@ def collect(context):
 
     whole: whether the log begins with its process, and was read to its end. path: None where it was not looked for or is not there.
     """
-    return {"logs": [_log(one) for one in (context.data.get("instances") or {}).get("processes") or ()
+    versions = dict((one["pid"], one["metrics"]["git_version"]) for one in (context.data.get("component_http") or {}).get("components") or ())
+    return {"logs": [_log(one, versions.get(one["pid"])) for one in (context.data.get("instances") or {}).get("processes") or ()
                      if one["component"] == COMPONENT and one["static"] and one["pod_uid"]]}
 
 
-def _log(process):
+def _log(process, version):
     found = {"pid": process["pid"], "level": level(process["argv"]), "path": None, "whole": False, "events": []}
-    if found["level"] < LEVEL:
+    if found["level"] < LEVEL or not may_lose(version):
         return found
     found["path"], whole = newest(PODS, process["pod_uid"])
     if found["path"]:
@@ -44,6 +45,15 @@ def _log(process):
         except OSError as error:
             found["error"] = files.reason(error)
     return found
+
+
+def may_lose(version):
+    """Whether a scheduler of this version may be one that loses nodes for good; a prerelease of 1.19, and one that is not known, may be."""
+    numbers = (version or "").lstrip("v").split("-")[0].split("+")[0].split(".")
+    if len(numbers) != 3 or not all(one.isdigit() for one in numbers):
+        return True
+    found = tuple(int(one) for one in numbers)
+    return (1, 18, 0) <= found < (1, 18, 8) or found == (1, 19, 0) and "-" in version
 
 
 def level(argv):

@@ -87,8 +87,8 @@ COLLECTORS = (
     Collector("instances", "control plane processes: argv, pod, kubeconfig and configuration as their container sees them"),
     Collector("component_http", "healthz, configz and metrics of the scheduler and the controller manager on this node",
               timeout=20, needs=("instances",), components=ELECTING),
-    Collector("scheduler_log", "the order in which the scheduler saw nodes come and go, as far as its log has it (--v=2 and higher)", timeout=8,
-              needs=("instances",), components=("kube-scheduler",)),
+    Collector("scheduler_log", "the order in which the scheduler saw nodes come and go, as far as its log has it (--v=2 and higher, of versions "
+              "that may lose nodes)", timeout=8, needs=("instances", "component_http"), components=("kube-scheduler",)),
     Collector("etcd", "etcd's live member list and cluster id, with the API server's own client certificate", needs=("instances",),
               components=("kube-apiserver", "etcd")),
     Collector("installer", "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are known", timeout=5),

@@ -74,6 +74,8 @@ def left_out(cluster: Cluster) -> Iterator[Outcome]:
         yield _nowhere()
         return
     missing, by_name, found = _missing(cluster, "unmade", ("daemonsets",)), {view.name: view for view in views(cluster)}, []
+    if not missing and (cluster.answer("unmade") or {}).get("unlooked"):
+        missing.append(Missing(cluster.api_host or "cluster API", "unmade", "timeout"))
     for row in cluster.rows("unmade", "daemonsets"):
         kept: dict[str, list[str]] = {}
         for name in row.get("nodes") or ():

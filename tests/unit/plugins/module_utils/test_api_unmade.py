@@ -16,7 +16,7 @@ class Answers:
     """Lists and objects by their path."""
 
     def __init__(self, events=(), daemonsets=(), pods=(), **objects):
-        self.lists = {"/api/v1/events": events, "/apis/apps/v1/daemonsets": daemonsets, "/api/v1/namespaces/n/pods": pods}
+        self.lists = {"/api/v1/events": events, "/apis/apps/v1/daemonsets": daemonsets, "/api/v1/pods": pods}
         self.objects, self.asked = objects, []
 
     def items(self, path, query=None):
@@ -24,7 +24,8 @@ class Answers:
         for item in self.lists[path]:
             if isinstance(item, Exception):
                 raise item
-            yield item
+            if path != "/api/v1/pods" or query["fieldSelector"] == "spec.nodeName=" + (item["spec"].get("nodeName") or ""):
+                yield item
 
     def find(self, path):
         self.asked.append((path, None))
@@ -90,10 +91,10 @@ def node(name, *taints, **labels):
     return {"name": name, "labels": labels, "taints": list(taints)}
 
 
-def daemonset(*tolerations, **more):
+def daemonset(*tolerations, strays=0, **more):
     template = {"tolerations": list(tolerations), "nodeSelector": more.get("selector")}
     return {"metadata": {"namespace": "n", "name": "log", "uid": "ds"}, "spec": {"selector": {"matchLabels": {"app": "log"}}, "template": {"spec": template}},
-            "status": {"desiredNumberScheduled": more.get("desired", 2)}}
+            "status": {"desiredNumberScheduled": more.get("desired", 2), "numberMisscheduled": strays}}
 
 
 def running(where, uid="ds"):
@@ -107,17 +108,47 @@ def missed(item, *nodes, **more):
 
 def test_nodes_that_a_daemonset_leaves_out():
     nodes = [node("m1", MASTER), node("w1", CAF), node("w2", CAF), node("w3"), node("w4", {"key": "k", "effect": "PreferNoSchedule"})]
-    answers = Answers(daemonsets=[daemonset({"key": "x", "operator": "Exists", "tolerationSeconds": 3})], pods=[running("w2"), running("w1", "other")])
+    item = daemonset({"key": "x", "operator": "Exists", "tolerationSeconds": 3}, strays=1)
+    answers = Answers(daemonsets=[item], pods=[running("w2"), running("w1", "other")])
     data, cut = collect(answers, nodes)
     assert not cut and data["daemonsets"] == [{"namespace": "n", "name": "log", "nodes": ["w1"], "more": 0, "desired": 2,
                                                "tolerations": [{"key": "x", "operator": "Exists"}]}]
-    assert answers.asked[-1] == ("/api/v1/namespaces/n/pods", {"labelSelector": "app=log"})
+    assert sorted(query["fieldSelector"] for path, query in answers.asked if path == "/api/v1/pods") == [
+        "spec.nodeName=", "spec.nodeName=w1", "spec.nodeName=w2"]
+
+
+@pytest.mark.parametrize("tolerations", [
+    [CAF], [{"key": "caf", "operator": "Exists"}], [{"operator": "Exists"}], [{"key": "caf", "operator": "Gt", "value": "1"}], []])
+def test_where_no_pod_can_be_there_or_must_be_none_is_asked_for(tolerations):
+    """What it tolerates is its controller's to fill; and of what it does not, that one says that no pod is left."""
+    answers = Answers(daemonsets=[daemonset(*tolerations) for _number in range(5)])
+    data, cut = collect(answers, [node("w1", CAF)])
+    assert [one["nodes"] for one in data["daemonsets"]] == ([] if tolerations else [["w1"]] * 5) and not cut
+    assert [path for path, _query in answers.asked] == ["/api/v1/events", "/apis/apps/v1/daemonsets"]
+
+
+@pytest.mark.parametrize("toleration", [{"key": "caf", "value": "other"}, {"key": "other", "operator": "Exists"}, {"key": "caf"}])
+def test_a_toleration_of_something_else(toleration):
+    assert missed(daemonset(toleration), node("w1", CAF)) == ["w1"]
+
+
+def test_a_status_that_is_late_proves_nothing():
+    late = daemonset()
+    late["metadata"]["generation"] = 2
+    assert missed(late, node("w1", CAF), pods=[running("w1")]) == []
+
+
+def test_pods_of_a_few_nodes_are_asked_for_once_each():
+    answers = Answers(daemonsets=[daemonset(strays=1), daemonset(strays=1)])
+    data, cut = collect(answers, [node("w%02d" % number, CAF) for number in range(collect_unmade.MAX_NODES + 3)])
+    assert data["unlooked"] == 3 and not cut and len(answers.asked) == 2 + collect_unmade.MAX_NODES + 1
+    assert [len(one["nodes"]) for one in data["daemonsets"]] == [collect_unmade.MAX_NODES] * 2
 
 
 def test_a_pod_that_waits_for_its_node_is_there():
     waits = {"metadata": {"ownerReferences": [{"uid": "ds"}]}, "spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["w1"]}]}]}}}}}
-    assert missed(daemonset(), node("w1", CAF), pods=[waits]) == []
+    assert missed(daemonset(strays=1), node("w1", CAF), pods=[waits]) == []
 
 
 @pytest.mark.parametrize(("item", "names"), [
@@ -130,9 +161,9 @@ def test_of_which_nodes_a_daemonset_may_lack_a_pod(item, names):
 def test_without_a_tainted_node_daemonsets_are_not_asked_for():
     answers = Answers()
     assert collect(answers, [node("w1"), node("w2", {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})]) == (
-        {"refused": [], "daemonsets": []}, False)
+        {"refused": [], "daemonsets": [], "unlooked": 0}, False)
     assert len(answers.asked) == 1
 
 
 def test_without_the_nodes_the_list_is_not_whole():
-    assert collect(Answers(), None) == ({"refused": [], "daemonsets": []}, True)
+    assert collect(Answers(), None) == ({"refused": [], "daemonsets": [], "unlooked": 0}, True)

@@ -89,6 +89,11 @@ def test_a_daemonset_that_tolerates_it_or_of_which_nobody_knows(world, toleratio
     assert judged(world, "KM218") == ({"KM218": "clear"}, [])
 
 
+def test_of_nodes_that_nobody_looked_at_no_daemonset_is_cleared(world):
+    world.data("api", "unmade")["unlooked"] = 3
+    assert judged(world, "KM218", "KM221")[0] == {"KM218": "unknown", "KM221": "clear"}
+
+
 # KM219
 
 

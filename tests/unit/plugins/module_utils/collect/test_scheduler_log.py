@@ -32,9 +32,10 @@ def test_more_than_is_kept_is_not_all(monkeypatch):
     assert scheduler_log.events([ADD]) == ([], False)
 
 
-def context(argv, **more):
+def context(argv, version="v1.18.4", **more):
     process = dict({"pid": 7, "component": "kube-scheduler", "static": True, "pod_uid": UID, "argv": ["kube-scheduler"] + argv}, **more)
-    return spec.Context({}, [], {"instances": {"processes": [process, dict(process, component="kube-apiserver")]}})
+    answers = {"components": [{"pid": 7, "metrics": {"git_version": version}}]}
+    return spec.Context({}, [], {"instances": {"processes": [process, dict(process, component="kube-apiserver")]}, "component_http": answers})
 
 
 @pytest.fixture
@@ -62,6 +63,20 @@ def test_without_the_level_no_file_is_opened(pods, argv, monkeypatch):
     monkeypatch.setattr(scheduler_log, "newest", None)
     (found,) = scheduler_log.collect(context(argv))["logs"]
     assert (found["path"], found["events"], found["whole"]) == (None, [], False)
+
+
+@pytest.mark.parametrize(("version", "read"), [
+    ("v1.18.0", True), ("v1.18.7", True), ("v1.18.8", False), ("v1.18.4-vendor.1", True), ("v1.18.20+a", False), ("v1.19.0-rc.2", True), ("v1.19.0", False),
+    ("v1.17.9", False), ("v1.36.3", False), (None, True), ("", True), ("1.x.y", True)])
+def test_only_of_a_scheduler_that_may_lose_nodes_the_log_is_read(pods, version, read):
+    (found,) = scheduler_log.collect(context(["--v=2"], version))["logs"]
+    assert (found["path"], found["whole"], len(found["events"])) == ((str(pods / "10.log"), True, 2) if read else (None, False, 0))
+
+
+def test_where_nobody_told_a_version_the_log_is_read(pods):
+    asked = context(["--v=2"])
+    asked.data["component_http"] = None
+    assert scheduler_log.collect(asked)["logs"][0]["path"] == str(pods / "10.log")
 
 
 @pytest.mark.parametrize("more", [{"static": False}, {"pod_uid": None}])
