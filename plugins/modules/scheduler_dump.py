@@ -159,12 +159,13 @@ def main():
     """Do what the state says on this host, and give the whole answer to the action, which keeps it out of the task's result."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["planned", "ready", "dumped", "compared"], "required": True},
+            "state": {"type": "str", "choices": ["planned", "ready", "dumped", "noted", "compared"], "required": True},
             "report_dir": {"type": "path", "required": True},
             "run_id": {"type": "str", "required": True},
             "consent": {"type": "str", "choices": ["observe", "check", "go"], "default": "observe"},
             "level": {"type": "int", "default": 4},
             "seconds": {"type": "int", "default": 60},
+            "reason": {"type": "str"},
             "kubeconfig": {"type": "path"},
             "kubectl": {"type": "path"},
             "timeout": {"type": "int", "default": 30},
