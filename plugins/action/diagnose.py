@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import stat
 import tempfile
 
 from collections.abc import Iterator
@@ -88,6 +90,10 @@ COLOURS = {
     "clear": "green", "good": "green",
 }
 WIDEST = 120
+HEAD = 2048
+# How these reports of ours begin: a file of the same name that somebody else put there does not.
+OURS = {"html": re.compile(rb"\s*<!DOCTYPE html>(?s:.*)<title>kubemend: "),
+        "junit": re.compile(rb"<\?xml [^>]*\?>\s*<testsuites name=\"kubemend\"")}
 WALKED = ("KM404",)  # also of processes that only the deep tier looks at
 REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES, **node_plan.REMEDIES, **swap_plan.REMEDIES,
             **boot_plan.REMEDIES, **scheduler_plan.REMEDIES}
@@ -145,13 +151,12 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         _write(run.path("plan.json"), run_folder.plan_text(run.run_id, {name: args[name] for name in ("max_risk", "allow", "probe", "cleanup_rejected")},
                                                            planned))
     _write_patches(Path(run.path("patches")), patch_files.texts(judged.findings, clusters, judge.KEY_DIGITS))
+    case = bundle.Case(lambda: _documents(args), seen, run, chosen, args["deep"], args["part"], __version__)
+    run, packed = _packed(args, case, repairs)
     _write_reports(args["formats"], judged, run)
-    if args["bundle"]:
-        failed = _bundle(args, bundle.Case(lambda: _documents(args), seen, run, chosen, args["deep"], args["part"], __version__))
-        if failed:
-            return {**_answer(judged, run), **failed}
-    return {**_answer(judged, run), "bundle": args["bundle"],
-            "steps": [{"id": step.id, "host": step.host} for step in planned if step.allowed] if repairs else []}
+    if packed["bundle"] and "terminal" in args["formats"]:
+        _show_bundle(args, case)
+    return {**_answer(judged, run), **packed, "steps": [{"id": step.id, "host": step.host} for step in planned if step.allowed] if repairs else []}
 
 
 def _write_reports(formats: list[str], judged: model.Result, run: Run) -> None:
@@ -161,10 +166,22 @@ def _write_reports(formats: list[str], judged: model.Result, run: Run) -> None:
     for name, file, render in (("html", "report.html", report_html.render), ("junit", "junit.xml", report_junit.render)):
         if name in formats:
             _write(run.path(file), render(judged, run))
-        else:  # one of an earlier run in this folder tells of another judgement
+        elif OURS[name].match(_head(run.path(file))):  # one of an earlier run in this folder tells of another judgement
             Path(run.path(file)).unlink(missing_ok=True)
     if "terminal" in formats:
         _print(judged, run)
+
+
+def _head(path: str) -> bytes:
+    """How a file begins; nothing of what is no plain file or cannot be read."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        return os.read(handle, HEAD) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+    finally:
+        os.close(handle)
 
 
 def _documents(args: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -176,18 +193,38 @@ def _documents(args: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return (locking.without_gone(document, me, args["take"]) for document in documents)
 
 
-def _bundle(args: dict[str, Any], case: bundle.Case) -> dict[str, Any] | None:
-    """Write it and say so; what fails where that cannot be. The reports are there already."""
+def _packed(args: dict[str, Any], case: bundle.Case, repairs: bool) -> tuple[Run, dict[str, Any]]:
+    """Write the bundle that was asked for; the run as its reports tell it, and what the result says of the bundle.
+
+    Before the reports, which tell the run's exit code. The operator consented to the repair with or without a bundle: it only warns there.
+    """
+    why = _bundle(args, case) if args["bundle"] else None
+    if why is None:
+        return case.run, {"bundle": args["bundle"]}
+    run = replace(case.run, notices=(*case.run.notices, why))
+    if repairs:
+        return run, {"bundle": None, "bundle_reason": why, "warnings": [why]}
+    if not (run.outcome and run.outcome[0]):
+        run = replace(run, outcome=(2, "input", why))
+    return run, {"bundle": None, "bundle_reason": why}
+
+
+def _bundle(args: dict[str, Any], case: bundle.Case) -> str | None:
+    """Why the bundle could not be written."""
     try:
         bundle.write(args["bundle"], case, args["bundle_anonymous"])
     except bundle.BundleError as error:
-        return _input_error(str(error))
+        return str(error)
+    except evidence.EvidenceError as error:
+        return f"No bundle was written: {error}"
     except OSError as error:
-        return _input_error(f"No bundle was written: {error.filename or args['bundle']} cannot be used: {error.strerror}.")
-    if "terminal" in args["formats"]:
-        about = "without names of hosts and people and without addresses" if args["bundle_anonymous"] else "with the names and addresses of your hosts"
-        _show(f"kubemend: bundle: {args['bundle']} ({about}); to read it: {bundle.command(args['bundle'], case)}")
+        return f"No bundle was written: {error.filename or args['bundle']} cannot be used: {error.strerror}."
     return None
+
+
+def _show_bundle(args: dict[str, Any], case: bundle.Case) -> None:
+    about = "without names of hosts and people and without addresses" if args["bundle_anonymous"] else "with the names and addresses of your hosts"
+    _show(f"kubemend: bundle: {args['bundle']} ({about}); to read it: {bundle.command(args['bundle'], case)}")
 
 
 def _captured(args: dict[str, Any]) -> tuple[tuple[dict[str, Any], ...], list[str]]:

@@ -19,19 +19,20 @@ MOST_LINES = 2000  # of those that matter
 
 
 class ActionModule(NodeAction):
-    """States planned and compared run on the controller alone; the others ask one host."""
+    """States planned, noted and compared run on the controller alone; the others ask one host."""
 
     ENTRY = "plugins.module_utils.cache_dump:run"
     SHIP = ("plugins.module_utils.collect",)
     MODULE = "kubemend.remediation.scheduler_dump"
     SPEC = {
-        "state": {"type": "str", "choices": ["planned", "ready", "dumped", "compared"], "required": True},
+        "state": {"type": "str", "choices": ["planned", "ready", "dumped", "noted", "compared"], "required": True},
         "report_dir": {"type": "path", "required": True},
         "run_id": {"type": "str", "required": True},
         "consent": {"type": "str", "choices": [scheduler_capture.OBSERVE, scheduler_capture.CHECK, scheduler_capture.GO],
                     "default": scheduler_capture.OBSERVE},
         "level": {"type": "int", "default": 4},
         "seconds": {"type": "int", "default": 60},
+        "reason": {"type": "str"},
         "kubeconfig": {"type": "path"},
         "kubectl": {"type": "path"},
         "timeout": {"type": "int", "default": 30},
@@ -42,6 +43,9 @@ class ActionModule(NodeAction):
         try:
             if args["state"] == "planned":
                 found = self._plan(args)
+            elif args["state"] == "noted":
+                found = {"hosts": [], "note": f"kubemend_capture: it was not finished: {evidence.one_line(args['reason'] or 'nothing says why', 400)}"}
+                self._note(args["report_dir"], found["note"])
             else:
                 document = json.loads((capturing.place(args["report_dir"]) / scheduler_capture.DOCUMENT).read_text(encoding="utf-8"))
                 found = self._compare(args, document) if args["state"] == "compared" else self._one(host, args, document, task_vars)

@@ -201,7 +201,8 @@ run_id:
   type: str
   sample: 20261121T090000Z-1a2b3c
 exit_reason:
-  description: V(ok), V(threshold) when O(fail_on) is reached, or V(input) when the evidence cannot be read.
+  description: V(ok), V(threshold) when O(fail_on) is reached, or V(input) when the evidence cannot be read
+    or O(bundle) not be written.
   returned: always
   type: str
   sample: ok
@@ -216,8 +217,13 @@ summary:
   type: dict
   sample: {"critical": 2, "warning": 0, "present": 2, "unknown": 0, "clear": 14, "not_applicable": 1}
 bundle:
-  description: The file that the run was packed into, null without O(bundle).
+  description: The file that the run was packed into, null without O(bundle) and where it could not be written.
   returned: when the evidence could be judged
   type: str
   sample: /home/ops/case.tar.gz
+bundle_reason:
+  description: Why there is no bundle. The task fails then, but where a repair follows; that goes on without it.
+  returned: when O(bundle) could not be written
+  type: str
+  sample: "No bundle was written: /home/ops/case.tar.gz cannot be used: No space left on device."
 """

@@ -29,9 +29,10 @@ options:
       - V(ready) asks the host of the task whether that process still runs, whether there is room for logs, and whether its log level can be
         raised while it runs. It changes nothing.
       - V(dumped) sends the signal from the host of the task, and refuses unless the run holds the cluster's lock.
+      - V(noted) keeps why the capture was not finished as a note of the report, on the controller alone.
       - V(compared) writes the captured lines and the dump as files, and what they prove, on the controller alone.
     type: str
-    choices: [planned, ready, dumped, compared]
+    choices: [planned, ready, dumped, noted, compared]
     required: true
   report_dir:
     description:
@@ -59,6 +60,10 @@ options:
       - For how long.
     type: int
     default: 60
+  reason:
+    description:
+      - With state V(noted) what the task that failed said.
+    type: str
   kubeconfig:
     description:
       - An admin kubeconfig on the host; found where it is not set.
@@ -114,7 +119,7 @@ host:
   sample: m1
 hosts:
   description: The hosts whose schedulers lead, and are captured.
-  returned: states planned and compared
+  returned: states planned, noted and compared
   type: list
   elements: str
   sample: [m1]
@@ -154,12 +159,13 @@ def main():
     """Do what the state says on this host, and give the whole answer to the action, which keeps it out of the task's result."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["planned", "ready", "dumped", "compared"], "required": True},
+            "state": {"type": "str", "choices": ["planned", "ready", "dumped", "noted", "compared"], "required": True},
             "report_dir": {"type": "path", "required": True},
             "run_id": {"type": "str", "required": True},
             "consent": {"type": "str", "choices": ["observe", "check", "go"], "default": "observe"},
             "level": {"type": "int", "default": 4},
             "seconds": {"type": "int", "default": 60},
+            "reason": {"type": "str"},
             "kubeconfig": {"type": "path"},
             "kubectl": {"type": "path"},
             "timeout": {"type": "int", "default": 30},

@@ -36,8 +36,20 @@ FORMS = tuple((hints, re.compile(form)) for hints, form in (
     ((b"sig=", b"key="), rb"(?i)(?:sig|AccountKey|SharedAccessKey)=(?P<s>[A-Za-z0-9%+/=_-]{16,})"),
     ((b".",), rb"(?<![A-Za-z0-9.-])[a-z0-9]{6}\.[a-z0-9]{16}(?![A-Za-z0-9.-])"),  # a bootstrap token
     ((b"authorization",), rb"(?i)authorization[\"'\\]*[ \t]*[:=][ \t]*[\[{\"'\\ ]*(?:[a-z]+ +)?(?P<s>[^\s\"'\],\\}*]+)"),
-    ((b"bearer ", b"basic "), rb"(?i)\b(?:bearer|basic) +(?P<s>[A-Za-z0-9+/_.~=-]{12,})"),
+    ((b"bearer", b"basic"), rb"(?i)\b(?:bearer|basic)[ \t]+(?P<s>[A-Za-z0-9+/_.~=-]{12,})"),
+    # A shorter one too, where it is no word that is said of them.
+    ((b"bearer",), rb"(?i)\bbearer[ \t]+(?!(?:realm|error|scope|charset)=|(?:tokens?|auth[a-z]*|realm|challenges?|schemes?|methods?|headers?|credentials?"
+                   rb"|strings?|prefix|formats?|failed|invalid|missing|required)\.?(?![A-Za-z0-9+/_.~=-]))"
+                   rb"(?P<s>(?=[A-Za-z]*[0-9+/_~=-])[A-Za-z0-9+/_.~=-]{4,}|[A-Za-z.]{6,})"),
     ((b"@",), rb"://(?P<s>[^\s/@?#\"'\\*]+)@"),
+    # A password with what no URL may have there. What begins as a port is the path of a host.
+    ((b"@",), rb"://(?P<s>[^\s/@?#\"'\\\[\]:*]{0,128}:(?![0-9]{1,5}[/?#])[^\s/@?#\"'\\]{0,128}[/?#][^\s@\"'\\]{0,128})@"),
+    # curl and its like: a user and a password, but not the numbers of a user and a group.
+    ((b"-u",), rb"(?<![^\s\"'=,\[(])(?:-u|--(?:proxy-)?user)[= \t\"',\\]{0,8}(?![0-9]+:[0-9]+(?![^\s\"',]))[^\s:/\"'\\*]{1,128}:"
+               rb"(?!//|\**(?:[\s\"'\\]|\Z))(?P<s>(?:[^\s\"'\\]|\\(?![\"']))+)"),
+    ((b"-u",), rb"(?<![^\s\"'=,\[(])(?:-u|--(?:proxy-)?user)[= \t]{0,8}\\?(?P<q>[\"'])[^:/\"'\\*\r\n]{1,128}:(?!//)(?P<s>[^\r\n]{1,256}?)\\?(?P=q)"),
+    *(((b"pass", b"pwd"), rb"(?i)(?:password|passwd|passphrase|pwd)[ \t]+\\?" + quote + rb"(?P<s>(?:[^\\\r\n" + quote + rb"]|\\(?!" + quote + rb"))+)")
+      for quote in (b"\"", b"'")),
     ((b"pass", b"pwd", b"pw", b"secret", b"token", b"key"),
      rb"(?i)(?:password|passwd|passphrase|pass|pwd|_pw|secret|token|api_?key)[\"']?[ \t]*[=:][ \t]*[\"']?(?P<s>[^\s\"'&;,*]{4,})"),
     ((b"auth", b"key-data"), rb"(?i)(?:_authtoken|client-key-data|\"auth\"|\bauth)[\"']?[ \t]*[:=][ \t]*[\"']?(?P<s>[A-Za-z0-9+/=_-]{8,})"),
@@ -48,6 +60,8 @@ LINE = re.compile(rb"^[ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]*=[ \t]*(?P<s>
 # What a file of a unit's environment may say: flags, as the judgement reads them; numbers and switches.
 HARMLESS = re.compile(rb"[\"']?(?:-.*|\$.*|[0-9.]*|true|false|yes|no|on|off|info|warn|error|debug)[\"']?\Z", re.I)
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*\Z")
+PAIR = re.compile(r"(?![0-9]+:[0-9]+\Z)[^\s:/]+:(?!//).")
+USERS = ("-u", "--user", "--proxy-user")  # of curl and its like, which have a password behind a colon
 PLACES = ("/", "./", "http://", "https://", "unix://")  # the path or address of a secret is none
 
 
@@ -142,6 +156,9 @@ def _items(values: list[Any], key: str) -> list[Any]:
         if isinstance(before, str) and isinstance(item, str) and before.startswith("-") and "=" not in before and mask.secret_key(before) \
                 and not item.startswith(("-", *PLACES)) and item not in mask.PUBLIC:
             walked[place] = "*" * len(item.encode("utf-8", "surrogatepass"))
+        elif before in USERS and isinstance(item, str) and PAIR.match(item):
+            name, mark, secret = item.partition(":")
+            walked[place] = name + mark + "*" * len(secret.encode("utf-8", "surrogatepass"))
     return walked
 
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import stat
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import diagnose
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import model, plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import bundle, model, plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
 from tests import schemas
+
+RECORDED = Path(__file__).resolve().parents[3] / "fixtures" / "recorded"
 
 
 @pytest.fixture
@@ -106,6 +109,67 @@ def test_junit_is_written_where_it_is_a_format(replay, operator):
     assert done.report()["exit_code"] == 0 and not list(path.parent.glob(".*"))
     replay("-e", "kubemend_report_formats=json")
     assert not path.exists()  # it would tell of another run
+
+
+def test_a_file_of_somebody_else_in_the_folder_stays(tmp_path):
+    """Only what begins as our own reports do is one of an earlier run."""
+    judge_into(tmp_path, formats=["html", "junit"])
+    assert (tmp_path / "report.html").exists() and (tmp_path / "junit.xml").exists()
+    other = tmp_path / "other.xml"
+    (tmp_path / "junit.xml").rename(other)
+    (tmp_path / "junit.xml").symlink_to(other)
+    judge_into(tmp_path, formats=["json"])
+    assert not (tmp_path / "report.html").exists() and (tmp_path / "junit.xml").is_symlink() and other.exists()
+    (tmp_path / "junit.xml").unlink()
+    (tmp_path / "junit.xml").write_text('<?xml version="1.0"?>\n<testsuites name="pytest tests"><testsuite name="kubemend"/></testsuites>\n')
+    (tmp_path / "report.html").write_text("<!DOCTYPE html>\n<html><head><title>Coverage of kubemend: all</title></head></html>\n")
+    before = {path: path.read_text() for path in (tmp_path / "junit.xml", tmp_path / "report.html")}
+    judge_into(tmp_path, formats=["json"])
+    assert {path: path.read_text() for path in before} == before
+    (tmp_path / "junit.xml").unlink()
+    (tmp_path / "junit.xml").mkdir()
+    judge_into(tmp_path, formats=["json"])
+    assert (tmp_path / "junit.xml").is_dir()
+
+
+def fails(*_args):
+    raise bundle.BundleError("No bundle was written: two hosts would have the same name in it (m1).")
+
+
+def full(*_args):
+    raise OSError(28, "No space left on device", "/b")
+
+
+@pytest.mark.parametrize("write, why", [(fails, "two hosts would have the same name"), (full, "/b cannot be used: No space left on device.")])
+def test_a_bundle_that_fails_is_the_exit_code_of_the_reports_too(tmp_path, monkeypatch, write, why):
+    monkeypatch.setattr(bundle, "write", write)
+    answer, report = judge_into(tmp_path, bundle=str(tmp_path / "case.tar.gz"), fail_on="critical")
+    assert answer["failed"] and why in answer["msg"] and (answer["exit_reason"], answer["bundle"], answer["steps"]) == ("input", None, [])
+    assert (report["exit_code"], report["exit_reason"]) == (2, "input") and why in report["notices"][-1]
+
+
+def test_a_repair_that_was_consented_to_goes_on_without_its_bundle(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundle, "write", fails)
+    wanted, _report = judge_into(tmp_path, mode="repair", max_risk=2)
+    answer, report = judge_into(tmp_path, mode="repair", max_risk=2, bundle=str(tmp_path / "case.tar.gz"))
+    assert answer["steps"] == wanted["steps"] != [] and "failed" not in answer and answer["bundle"] is None
+    assert answer["warnings"] == [answer["bundle_reason"]] == report["notices"][-1:] and report["exit_code"] == 0
+
+
+def test_a_repair_that_may_do_nothing_is_refused_and_says_what_became_of_its_bundle(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundle, "write", fails)
+    answer, report = judge_into(tmp_path, mode="repair", bundle=str(tmp_path / "case.tar.gz"))
+    assert answer["failed"] and answer["steps"] == [] and report["exit_code"] == 2 and report["exit_reason"] == answer["exit_reason"]
+    assert "two hosts would have the same name" in report["notices"][-1]
+
+
+def judge_into(folder, mode="replay", formats=("json",), **more):
+    """What diagnose answers, and report.json, of two leaders."""
+    args = {name: option.get("default") for name, option in diagnose.SPEC.items()}
+    args.update(evidence=[str(RECORDED / "v1.18.4-two-leaders" / "evidence")], report_dir=str(folder), run_id="20261121T090000Z-1a2b3c", mode=mode,
+                formats=list(formats), deep=True, **more)
+    answer = diagnose._diagnose(args, False)
+    return answer, json.loads((folder / "report.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(("columns", "limit"), [(79, 79), (99, 99), (400, 120)])  # a terminal of 80 is 79 to Ansible, and none is too

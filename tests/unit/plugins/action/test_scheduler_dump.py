@@ -120,6 +120,14 @@ def test_a_cluster_that_another_run_holds_is_left_alone(capture):
     (found,) = document["results"]
     assert "cache_dump dumped" not in asked and "log_level raised" not in asked
     assert found["dump"]["reason"] and not found["level"]["raised"]
+    (note,) = document["notes"]
+    assert note.startswith("kubemend_capture: it was not finished: ") and "20261121T080000Z-aaaaaa" in note and "items failed" not in note
+
+
+def test_what_the_failed_task_said_is_no_template(capture):
+    other = {"held": False, "changed": False, "message": "held", "working": None, "lock": {"run_id": "{{ 6 * 7 }}", "controller": {}, "remaining": 500}}
+    document, _asked = capture(**{"cluster_lock-acquired": other})
+    assert len(document["notes"]) == 1 and "42" not in document["notes"][0]
 
 
 def test_a_level_that_stays_raised_is_a_note_and_so_is_a_log_that_cannot_be_read(capture):

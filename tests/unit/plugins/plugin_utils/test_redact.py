@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,17 @@ FORMS = {
     "GitHub": f"ghp_{SECRET}{SECRET}",
     "docker": json.dumps({"auths": {"registry": {"auth": f"{SECRET}{SECRET}"}}}),
     "password in a log": f"login failed password={SECRET} for bob",
+    "user of curl": f"curl -u admin:{SECRET} https://x",
+    "user of curl, the long flag": f"curl --user admin:{SECRET}",
+    "user of curl, one word": f"curl -sk -uadmin:{SECRET} --proxy-user=bob:{SECRET}",
+    "user of curl, in quotes": f"curl -u 'admin:two {SECRET}' https://x",
+    "user of curl in a log": f'"curl -u \\"admin:{SECRET}\\" https://x"',
+    "password with a slash in a URL": f"mysql://u:pa/{SECRET}@h:3306/db",
+    "password with a question mark in a URL": f"redis://:pa?{SECRET}@h",
+    "passphrase of several words": f'passphrase "two {SECRET} words"',
+    "password of several words in a log": f"wrong password 'two {SECRET}' for bob",
+    "short bearer": "Bearer   lantedt7w2",
+    "short bearer of letters": "bearer\tzx9qmplanted",
     "database": f"postgres://app:{SECRET}@db:5432/app?sslmode=disable",
 }
 MARKS = (SECRET.lower(), "lantedt7w2", ENCODED[40:80].lower(), "zx9qmplanted")
@@ -100,6 +112,7 @@ def test_each_form_alone(name):
 
 @pytest.mark.parametrize("value", [
     {"token": SECRET}, {"env": {"ANYTHING": SECRET}}, {"environment": {"x": [SECRET]}}, {"name": "API", "value": SECRET}, {"argv": ["--token", SECRET]},
+    {"argv": ["curl", "-u", f"admin:{SECRET}"]}, {"argv": ["curl", "--user", f"admin:two {SECRET}"]},
     {"argv": ["kubelet", f"--token={SECRET}"]}, {"split": [["MY_SECRET", SECRET]]}, {"annotations": {f"https://a:{SECRET}@b/": "x"}},
     {"labels": {"a": f"Bearer {SECRET}"}}, {"clientSecret": SECRET}, {"deep": [[{"password": {"value": [SECRET]}}]]},
 ])
@@ -111,10 +124,30 @@ def test_by_where_it_stands(value):
     "--kubeconfig=/etc/kubernetes/kubelet.conf", "--service-account-key-file=/etc/kubernetes/pki/sa.pub", "secretName: tls", "token: ",
     "https://10.0.0.1:6443 as /etc/kubernetes/admin.conf", "[+]serviceaccount-token-controller ok", "mode: Webhook", "--use-service-account-credentials=true",
     "enable-bootstrap-token-auth=true", "Environment=KUBELET_EXTRA_ARGS=--node-ip=10.0.0.1", "-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----",
-    "failed to get token: unauthorized"[:19], "authorization:\n  mode: Webhook",
+    "docker run -u 1000:1000 --user 0:0", "journalctl -u kubelet -n 5", "etcdctl -u https://10.0.0.1:2379", "secret \"kube-system/tls\" not found",
+    "docker-pullable://registry:5000/a/b@sha256:0123", "http://10.0.0.1:8080/x?mail=a@b", "Bearer realm=\"x\"", "a bearer token, bearer tokens and bearer auth",
+    "wrong password, enter the passphrase", "failed to get token: unauthorized"[:19], "authorization:\n  mode: Webhook",
 ])
 def test_what_is_none_stays(text):
     assert redact.text(text) == text
+
+
+@pytest.mark.parametrize("text, told", [
+    ("curl -u admin:hunter2 https://x", "curl -u admin:******* https://x"), ("curl --user admin:hunter2", "curl --user admin:*******"),
+    ("mysql://u:pa/ss@h", "mysql://*******@h"), ('passphrase "two words here"', 'passphrase "**************"'), ("Bearer   abcdefgh", "Bearer   ********"),
+])
+def test_what_is_left_of_it(text, told):
+    assert redact.text(text) == told == redact.text(told)
+
+
+@pytest.mark.parametrize("part", [
+    "://a:", "://a:/", "://a:b/", "-u ", "-u \"a:", "-u 'a:", "-u a:*", "--user a", "bearer a", "bearer ", "password 'a", "passphrase \"", "\\", "a", "*", " ",
+])
+@pytest.mark.parametrize("head", ["", "@ -u a:", "://u:p/", "passphrase \"", "bearer "])
+def test_no_text_takes_long(head, part):
+    begin = time.process_time()
+    redact._forms((head + part * (200000 // len(part)) + " @ bearer -u pass").encode())
+    assert time.process_time() - begin < 5
 
 
 def test_files_of_a_units_environment_keep_flags_only():
