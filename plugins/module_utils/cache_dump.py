@@ -5,6 +5,9 @@
 
 A program that does not handle that signal may be ended by it, so it goes to the very process that the evidence names and to no other: the
 same number, start and command line, a kube-scheduler by its name and by its first word, that catches the signal.
+
+And not while a pod is bound to a Node that is gone: the cache keeps such a node without what it was, and the dump of 1.18 (others were not
+tried) then ends the program by a nil pointer.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -15,7 +18,8 @@ import os
 import signal
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import journal, level, prove
+from ansible_collections.kubemend.remediation.plugins.module_utils import config_map, journal, level, prove
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs, space, spec
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
@@ -23,6 +27,8 @@ COMPONENT, REAL = "kube-scheduler", "level:kube-scheduler"
 WORDS = ("kube-scheduler", "hyperkube")
 NEAR = 2.0  # seconds by which a process's start may seem to move, for it is counted from the boot
 ALIVE = 2.0  # seconds for which it is looked at afterwards
+LOOKS = 20  # seconds for the pods and the Nodes of the cluster
+LIVING = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}  # what a scheduler has in its cache
 
 
 def run(params):
@@ -50,6 +56,7 @@ def ready(params):
 def dumped(params):
     """{sent, reason}. Never raises."""
     try:
+        _every_node_exists(params)
         step = journal.Step(params["run_id"], "dump", "the scheduler's cache dumped for a capture", "asked for", params.get("root") or ROOT, must_hold=True)
         with step.exclusive():
             one = same(params["process"])
@@ -64,6 +71,24 @@ def dumped(params):
                                             % (one.pid, ALIVE)}
         time.sleep(0.1)
     return {"sent": True, "reason": ""}
+
+
+def _every_node_exists(params):
+    """ChangeError where a pod is bound to a Node that is gone, or where that cannot be told."""
+    try:
+        with config_map.reached({"kubectl": params.get("kubectl"), "kubeconfig": params.get("kubeconfig")}, seconds=LOOKS) as (api, dummy):
+            bound = {}
+            for item in api.items("/api/v1/pods", LIVING):
+                node = (item.get("spec") or {}).get("nodeName")
+                if node:
+                    bound.setdefault(node, "%s/%s" % (item["metadata"].get("namespace"), item["metadata"].get("name")))
+            # the Nodes last: one that goes meanwhile is seen
+            gone = sorted(set(bound) - set((item.get("metadata") or {}).get("name") for item in api.items("/api/v1/nodes")))
+    except ApiError as error:
+        raise ChangeError("nothing was sent: whether every pod's node exists cannot be told (%s)" % files.one_line(error))
+    if gone:
+        raise ChangeError("nothing was sent: pod %s is bound to node %s, which does not exist, and a scheduler may end when it dumps such a node: remove "
+                          "the pod, or wait until it is collected" % (files.one_line(bound[gone[0]], 320), files.one_line(gone[0], 253)))
 
 
 def same(known):

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """SIGUSR2 to real processes of this machine: to the one that was named and catches it, and to no other."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import cache_dump, journal, level, lock, proof, prove
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import procfs
 
 RUN, OTHER = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -55,8 +57,36 @@ class Scheduler:
         return (self.folder / "heard").exists()
 
 
+class Api:
+    """Pods by their nodes, and the Nodes that there are."""
+
+    def __init__(self) -> None:
+        self.pods = [("shop", "a", "m1"), ("shop", "b", None)]
+        self.nodes, self.error = ["m1"], ""
+
+    def items(self, path: str, query: Any = None) -> "list[dict[str, Any]]":
+        if self.error:
+            raise ApiError("denied", self.error)
+        if path == "/api/v1/nodes":
+            return [{"metadata": {"name": name}} for name in self.nodes]
+        assert (path, query) == ("/api/v1/pods", cache_dump.LIVING)
+        return [{"metadata": {"namespace": space, "name": name}, "spec": {"nodeName": node} if node else {}} for space, name, node in self.pods]
+
+
 @pytest.fixture
-def scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Iterator[Scheduler]":
+def api(monkeypatch: pytest.MonkeyPatch) -> Api:
+    made = Api()
+
+    @contextlib.contextmanager
+    def reached(via: Any, seconds: float) -> Any:
+        yield made, {}
+
+    monkeypatch.setattr(cache_dump.config_map, "reached", reached)
+    return made
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, api: Api) -> "Iterator[Scheduler]":
     made = Scheduler(tmp_path, monkeypatch)
     lock.acquire(RUN, {}, 600, root=made.root)
     yield made
@@ -72,6 +102,18 @@ def test_it_is_sent_to_the_process_that_leads_which_goes_on(scheduler: Scheduler
     known = scheduler.start(HEARS)
     assert scheduler.ask(known) == {"sent": True, "reason": ""}
     assert scheduler.heard() and scheduler.children[0].poll() is None
+
+
+def test_nothing_is_sent_while_a_pod_is_bound_to_a_node_that_is_gone(scheduler: Scheduler, api: Api) -> None:
+    """Seen on v1.18.4: its dump ends it by a nil pointer."""
+    known = scheduler.start(HEARS)
+    api.pods.append(("shop", "c", "gone"))
+    told = scheduler.ask(known)
+    assert not told["sent"] and "pod shop/c is bound to node gone, which does not exist" in told["reason"]
+    api.error = "pods is forbidden"
+    told = scheduler.ask(known)
+    assert not told["sent"] and "cannot be told (pods is forbidden)" in told["reason"]
+    assert not (scheduler.folder / "heard").exists()
 
 
 @pytest.mark.parametrize("change, why", [

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import redact
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "recorded"
@@ -173,6 +173,7 @@ TREES = st.recursive(
                                                                 inner, max_size=4), max_leaves=12)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(max_size=8), TREES, max_size=3))
 def test_any_document_keeps_its_shape_and_no_secret_and_twice_is_once(document):
     told = redact.document(document)

@@ -113,7 +113,8 @@ def test_pods_that_gates_hold(world, more, verdict):
 
 @pytest.mark.parametrize(("name", "ready", "more", "verdict"), [
     ("gone", None, {"since": MINUTES_AGO}, "present"), ("gone", None, {"since": JUST_NOW}, "clear"),  # it may have joined since nodes were listed
-    ("gone", None, {"since": JUST_NOW, "asked": True}, "clear"), ("gone", None, {"since": JUST_NOW, "absent": True}, "present"), ("w1", "True", {}, "present"), ("w1", "True", {"since": MINUTES_AGO}, "clear"),
+    ("gone", None, {"since": JUST_NOW, "asked": True}, "clear"), ("gone", None, {"since": JUST_NOW, "absent": True}, "present"),
+    ("w1", "True", {}, "present"), ("w1", "True", {"since": MINUTES_AGO}, "clear"),
     ("w1", "True", {"since": MINUTES_AGO, "asked": True}, "present"), ("w1", "True", {"since": JUST_NOW, "asked": True}, "clear"),
     ("w1", "Unknown", {"since": MINUTES_AGO}, "present"), ("w1", "Unknown", {"since": JUST_NOW}, "clear"),
     ("w1", "Unknown", {"since": JUST_NOW, "asked": True}, "present"), ("w1", "True", {"since": None}, "unknown")])
