@@ -83,6 +83,13 @@ class Levels:
             raise LevelError("%s did not take level %d (HTTP %d %s)" % (named(real), level, code, text[:200]),
                              refused=400 <= code < 500 and code != 408)
 
+    def metrics(self, component, names):
+        """The lines of /metrics that begin with these names, as one line; LevelError where they cannot be had."""
+        code, text = self._local(component, process(component), "GET", None, "/metrics", tuple(name.encode("ascii") for name in names))
+        if code != 200:
+            raise LevelError("%s does not tell its metrics (HTTP %d %s)" % (component, code, text[:200]))
+        return text
+
     def _ask(self, component, node, method, body):
         if node is not None:
             return self._kubelet(node, method, body)
@@ -106,7 +113,7 @@ class Levels:
             raise NodeGone("the API knows no Node %s" % node, refused=True)
         return code, text
 
-    def _local(self, component, one, method, body):
+    def _local(self, component, one, method, body, url=URL, keep=None):
         """(HTTP code, text) of the process at its own port, with the first certificate that it takes."""
         code, told = None, "it serves on no port"
         for address, port, secure in component_http.doors(component, one.argv):
@@ -114,7 +121,7 @@ class Levels:
                 try:
                     connection = web.Connection(address, port, EACH, tls.context(certificate, key) if secure else None)
                     try:
-                        code, answer = connection.request(URL, body, method=method)
+                        code, answer = connection.request(url, body, keep, method)
                     finally:
                         connection.close()
                 except web.HttpError as error:

@@ -57,36 +57,35 @@ class Scheduler:
         return (self.folder / "heard").exists()
 
 
-class Api:
-    """Pods by their nodes, and the Nodes that there are."""
+class World:
+    """The Nodes of the API, and what the scheduler says of its cache."""
 
     def __init__(self) -> None:
-        self.pods = [("shop", "a", "m1"), ("shop", "b", None)]
-        self.nodes, self.error = ["m1"], ""
+        self.nodes, self.error = ["m1", "w1"], ""
+        self.metrics = 'scheduler_scheduler_cache_size{type="assumed_pods"} 0 scheduler_scheduler_cache_size{type="nodes"} 2'
 
-    def items(self, path: str, query: Any = None) -> "list[dict[str, Any]]":
+    def items(self, path: str, accept: str) -> "list[dict[str, Any]]":
+        assert path == "/api/v1/nodes"
         if self.error:
             raise ApiError("denied", self.error)
-        if path == "/api/v1/nodes":
-            return [{"metadata": {"name": name}} for name in self.nodes]
-        assert (path, query) == ("/api/v1/pods", cache_dump.LIVING)
-        return [{"metadata": {"namespace": space, "name": name}, "spec": {"nodeName": node} if node else {}} for space, name, node in self.pods]
+        return [{"metadata": {"name": name}} for name in self.nodes]
 
 
 @pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Api:
-    made = Api()
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World()
 
     @contextlib.contextmanager
     def reached(via: Any, seconds: float) -> Any:
         yield made, {}
 
     monkeypatch.setattr(cache_dump.config_map, "reached", reached)
+    monkeypatch.setattr(level.Levels, "metrics", lambda self, component, names: made.metrics)
     return made
 
 
 @pytest.fixture
-def scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, api: Api) -> "Iterator[Scheduler]":
+def scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> "Iterator[Scheduler]":
     made = Scheduler(tmp_path, monkeypatch)
     lock.acquire(RUN, {}, 600, root=made.root)
     yield made
@@ -104,16 +103,18 @@ def test_it_is_sent_to_the_process_that_leads_which_goes_on(scheduler: Scheduler
     assert scheduler.heard() and scheduler.children[0].poll() is None
 
 
-def test_nothing_is_sent_while_a_pod_is_bound_to_a_node_that_is_gone(scheduler: Scheduler, api: Api) -> None:
-    """Seen on v1.18.4: its dump ends it by a nil pointer."""
+@pytest.mark.parametrize("metrics, error, why", [
+    ('scheduler_scheduler_cache_size{type="nodes"} 3', "", "its cache has 3 nodes and the API has 2"),
+    ('scheduler_cache_size{type="nodes"} 1.2e+01', "", "its cache has 12 nodes and the API has 2"),
+    ('scheduler_cache_size{type="pods"} 2', "", "its metrics do not tell"), ("", "", "its metrics do not tell"),
+    ('scheduler_cache_size{type="nodes"} 2', "nodes is forbidden", "cannot be told (nodes is forbidden)")])
+def test_nothing_is_sent_where_the_cache_may_have_a_node_that_is_gone(scheduler: Scheduler, world: World, metrics: str, error: str, why: str) -> None:
+    """Seen on v1.18.4: its dump of such a node ends it by a nil pointer."""
     known = scheduler.start(HEARS)
-    api.pods.append(("shop", "c", "gone"))
+    world.metrics, world.error = metrics, error
     told = scheduler.ask(known)
-    assert not told["sent"] and "pod shop/c is bound to node gone, which does not exist" in told["reason"]
-    api.error = "pods is forbidden"
-    told = scheduler.ask(known)
-    assert not told["sent"] and "cannot be told (pods is forbidden)" in told["reason"]
-    assert not (scheduler.folder / "heard").exists()
+    assert not told["sent"] and why in told["reason"]
+    assert not (scheduler.folder / "heard").exists() and scheduler.children[0].poll() is None
 
 
 @pytest.mark.parametrize("change, why", [
