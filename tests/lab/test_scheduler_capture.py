@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import time
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 from tests.lab import interrupt, jobs
 from tests.lab.repairing import OLD
 from tests.lab.staticpod import SCHEDULER, lock_holder, processes, restart
+
+pytestmark = pytest.mark.skipif(os.environ.get("KUBEMEND_TEST_FULL") != "1", reason="every scheduler starts again several times: only in the whole matrix")
 
 ZONED, NAME = "zoned", "everywhere"
 CAPTURE = ("-e", "kubemend_capture=true", "-e", "kubemend_capture_seconds=8")
