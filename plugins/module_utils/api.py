@@ -11,8 +11,10 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import gc
 import http.client
 import json
+import re
 import socket
 import time
 import urllib.parse
@@ -24,7 +26,11 @@ JSON = "application/json"
 METADATA = "as=PartialObjectMetadata%s;g=meta.k8s.io;v=%s"
 ONE = ", ".join([JSON + ";" + METADATA % ("", version) for version in ("v1", "v1beta1")] + [JSON])
 MERGE = "application/merge-patch+json"
+# At the head of a list, before its objects.
+CONTINUE = re.compile(rb'[^\[\]]{0,2000}?"continue":\s*"([^"\\]{1,4000})"')
 LIST = ", ".join([JSON + ";" + METADATA % ("List", version) for version in ("v1", "v1beta1")] + [JSON])
+# A list as kubectl prints it: of each object a few cells. With includeObject=None nothing else.
+TABLE = ", ".join([JSON + ";as=Table;g=meta.k8s.io;v=" + version for version in ("v1", "v1beta1")] + [JSON])
 
 
 class ApiError(Exception):
@@ -43,10 +49,35 @@ def dicts(values):
     return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
 
 
+def _rows(table):
+    """Each row of a table as {column: cell}."""
+    names = [str(one.get("name")) for one in dicts(table.get("columnDefinitions"))]
+    return [dict(zip(names, one["cells"])) for one in dicts(table.get("rows")) if isinstance(one.get("cells"), list)]
+
+
 def one_line(text, limit=300):
     """The text as one printable line of bounded length."""
     line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
     return line if len(line) <= limit else line[:limit - 1] + "\u2026"
+
+
+def _target(path, query):
+    return path + "?" + urllib.parse.urlencode(query) if query else path
+
+
+def _headers(accept):
+    return {"Accept": accept, "User-Agent": "kubemend"}
+
+
+def _loaded(text):
+    """The value of a JSON text. A page is some hundred thousand objects, none of them garbage: looking for some takes as long as parsing."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return json.loads(text)
+    finally:
+        if collects:
+            gc.enable()
 
 
 class Deadline:
@@ -100,6 +131,45 @@ class _Connection(http.client.HTTPConnection):
             self.sock.deadline = deadline
 
 
+class _Ahead:
+    """Pages that are asked for while the one before is parsed, so that the API server works meanwhile; each on a connection of its own."""
+
+    def __init__(self, path):
+        self.path = path
+        self.open = {}  # {target: its connection}
+
+    def ask(self, target, headers, deadline):
+        """Send the request; where that fails, it is for the usual way to say why."""
+        connection = _Connection(self.path)
+        connection.limit(deadline)
+        try:
+            connection.request("GET", target, None, headers)
+        except (ApiError, OSError, http.client.HTTPException):
+            connection.close()
+            return 0
+        self.open[target] = connection
+        return 1
+
+    def take(self, target, deadline, read):
+        """(HTTP code, headers, body) of what was asked for, None where it was not, or did not come."""
+        connection = self.open.pop(target, None)
+        if connection is None:
+            return None
+        connection.limit(deadline)
+        try:
+            answer = connection.getresponse()
+            return answer.status, answer.headers, read(answer)
+        except (ApiError, OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()
+
+    def forget(self, path):
+        """Whoever read the list wants no more of it."""
+        for target in [one for one in self.open if one.split("?")[0] == path]:
+            self.open.pop(target).close()
+
+
 class Client:
     """Requests over one unix socket: bounded, retried where that is safe, paged."""
 
@@ -108,19 +178,23 @@ class Client:
         self.deadline = deadline
         self.max_body = max_body
         self.connection = _Connection(path)
+        self.ahead = _Ahead(path)
         self.requests = 0
 
     def get(self, path, query=None, accept=JSON, seconds=None):
         """The object at this path, parsed; raises ApiError."""
-        if query:
-            path += "?" + urllib.parse.urlencode(query)
+        target = _target(path, query)
         deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
         for attempt in range(MAX_TRIES):
-            code, headers, body = self._exchange("GET", path, accept, deadline)
+            code, headers, body = self.ahead.take(target, deadline, self._read) or self._exchange("GET", target, accept, deadline)
             if code not in (429, 503) or headers.get("Retry-After") is None:
                 break
             if attempt + 1 < MAX_TRIES:
                 self._pause(headers["Retry-After"], code, deadline)
+        following = CONTINUE.match(body) if code == 200 and query and query.get("limit") == PAGE else None
+        if following:
+            query = dict(query, **{"continue": following.group(1).decode("utf-8", "replace")})
+            self.requests += self.ahead.ask(_target(path, query), _headers(accept), deadline)
         return self._parse("GET " + path, code, headers, body)
 
     def find(self, path):
@@ -166,27 +240,34 @@ class Client:
         return [self._parse("GET " + path, code, headers, line) for line in body.splitlines() if line.strip()]
 
     def items(self, path, query=None, accept=JSON, restarts=3):
-        """Every object of a list, page by page. A list that expired (410) begins again: callers key what they keep by uid."""
+        """Every object of a list, page by page. A list that expired (410) begins again: callers key what they keep by uid.
+
+        Where TABLE is accepted, it is rows by their columns; objects all the same of an API server that makes no tables of these.
+        """
         begun = dict(query or {}, limit=PAGE)
         query = dict(begun)
-        while True:
-            try:
-                page = self.get(path, query, accept)
-            except ApiError as error:
-                if error.code != 410 or not restarts or "continue" not in query:
-                    raise
-                restarts -= 1
-                query = dict(begun)
-                continue
-            if not isinstance(page.get("items") or [], list):
-                raise ApiError("error", "GET %s: no list" % path)
-            for item in page.pop("items", None) or []:
-                if isinstance(item, dict):
-                    yield item
-            following = (page.get("metadata") or {}).get("continue")
-            if not following:
-                return
-            query = dict(begun, **{"continue": following})
+        try:
+            while True:
+                try:
+                    page = self.get(path, query, accept)
+                except ApiError as error:
+                    if error.code != 410 or not restarts or "continue" not in query:
+                        raise
+                    restarts -= 1
+                    query = dict(begun)
+                    continue
+                found = _rows(page) if page.get("kind") == "Table" and accept == TABLE else page.pop("items", path)
+                found = [] if found is None else found  # as an API server may have it; an answer without any is no list at all
+                if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+                    raise ApiError("error", "GET %s: the answer is no list of objects" % path)
+                yield from found
+                following = (page.get("metadata") or {}).get("continue")
+                page = found = None  # else two pages are held while the next one is parsed
+                if not following:
+                    return
+                query = dict(begun, **{"continue": following})
+        finally:
+            self.ahead.forget(path)
 
     def _pause(self, retry_after, code, deadline):
         try:
@@ -200,7 +281,7 @@ class Client:
     def _exchange(self, method, path, accept, deadline, data=None, kind=JSON):
         """One request and its whole answer. A connection that broke is made anew once where reading twice harms nobody."""
         what = "%s %s" % (method, path.split("?")[0])
-        headers = {"Accept": accept, "User-Agent": "kubemend"}
+        headers = _headers(accept)
         if data is not None:
             headers["Content-Type"] = kind
         for attempt in (1, 2):
@@ -238,7 +319,7 @@ class Client:
     def _parse(what, code, headers, body):
         what = what.split("?")[0]
         try:
-            value = json.loads(body.decode("utf-8", "replace"))
+            value = _loaded(body.decode("utf-8", "replace"))
         except ValueError:
             value = None
         if 200 <= code < 300:

@@ -35,6 +35,9 @@ def do(step, as_step, params):
 
 def predict(step, as_step, params):
     """(whether it would change anything, what it would do), asked of the API without a change; None where only the plan can tell."""
+    if step["remedy"] in (KUBEADM_CONFIG, PATCH):
+        compared = config_map.give if step["remedy"] == PATCH else config_map.compare_and_swap
+        return compared(step["change"], as_step, _via(step["change"], params))["changed"], "nothing was changed"
     if step["remedy"] not in (DRAIN, UNCORDON):
         return None
     try:
@@ -139,8 +142,7 @@ def _cleaned(wanted, as_step, params):
     except ApiError as error:
         told = "those that were deleted are in the journal of this run; run again for the rest" if done.sent else "none was deleted; run again"
         raise ChangeError("not every pod was looked at, because the API does not answer as it should (%s); %s" % (error, told), changed=bool(done.sent))
-    told = "%d pods deleted" % len(done.gone) + "".join("; %s stays: %s" % one for one in sorted(list(done.kept.items()) + list(done.stuck.items())))
-    return {"proven": not done.stuck, "reason": told, "changed": bool(done.sent), "entry": None}
+    return {"proven": not done.stuck, "reason": clean_up.told(done), "changed": bool(done.sent), "entry": None}
 
 
 def _probed(wanted, as_step, params):

@@ -34,6 +34,8 @@ MANAGERS = ("start_former", "reset_state", "unlend")  # of manager_reset, which 
 ALONE = ("kernel_setting", "kernel_module", "file_limit", "unit_limit", "pinned_pod", "swap_persistence", "swap_off",
          "unmask_kubelet", "restart_leader")  # of modules of their own
 SERVICE = ("enable_kubelet", "start_kubelet", "enable_runtime", "start_runtime")  # of kubelet_service
+UNCHANGED = "nothing was changed"
+LOOK = 120  # seconds in which a step in check mode has looked at everything
 REMEDIES = ("edit_manifest", "edit_config", "move_out", "restart", "recover", LEVELS) + ALONE + SERVICE + MANAGERS + tuple(sorted(apply_api.SECONDS))
 
 
@@ -76,6 +78,9 @@ def work(params):
         answer = _answer(REFUSED, str(error))
     except ChangeError as error:
         answer = _answer(FAILED if error.changed else REFUSED, str(error), changed=error.changed)
+    except OSError as error:
+        answer = _answer(FAILED, "the step ended, because %s cannot be used: %s; the next run finds out what became of it"
+                         % (files.one_line(error.filename or "a file of this node"), durable.why(error)))
     except Exception as error:  # pylint: disable=broad-except
         answer = _answer(FAILED, "the step ended in a way that nobody foresaw (%s: %s); the next run finds out what became of it"
                          % (type(error).__name__, files.one_line(error)))
@@ -126,7 +131,9 @@ class _Executor:
             scene = guard.check(self.step, self.params)
             self.credentials, self.notes, former = scene.credentials, scene.notes, scene.former
         if self.as_step.check:
-            would, told = (through_api and apply_api.predict(self.step, self.as_step, self.params)) or (False, "nothing was changed")
+            if not through_api:
+                self._write()  # which compares, and writes nothing
+            would, told = (through_api and apply_api.predict(self.step, self.as_step, self.params)) or (False, UNCHANGED)
             return _answer(SKIPPED, "check mode: " + told, would, notes=self.notes)
         record = self._record(former)
         earlier = self._earlier(proof.claim(self.as_step, record))
@@ -137,7 +144,7 @@ class _Executor:
             done = apply_api.do(self.step, self.as_step, self.params) if through_api else self._write()
         except ChangeError as error:
             if not error.changed:
-                proof.end(self.params["run_id"], self.step["id"], proof.NOT_DONE, str(error), self.root)
+                self._end(record, proof.NOT_DONE, str(error))
             else:  # whoever was told how far it is, and asks again, is told this
                 proof.tell(self.params["run_id"], self.step["id"], str(error), self.root, "ended_so")
             raise
@@ -272,20 +279,21 @@ class _Executor:
 
     def _by_itself(self):
         """A step that has a module to itself, its guards and its proof with it."""
-        if self.as_step.check:
-            return _answer(SKIPPED, "check mode: nothing was changed")
-        state, reason, seen = _module_of(self.step["remedy"]).do(self.as_step, self.step, self.host, self.params)
+        try:
+            state, reason, seen = _module_of(self.step["remedy"]).do(self.as_step, self.step, self.host, self.params)
+        except proof.Looked:
+            return _answer(SKIPPED, "check mode: " + UNCHANGED)
         ends = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
         return _answer(ends.get(state, FAILED), reason, state != proof.NOT_DONE, seen)
 
     def _levels(self):
         """Put back what captures raised from here and nobody put back; their own service failed, or is gone."""
-        from ansible_collections.kubemend.remediation.plugins.module_utils import level, level_restart, log_level
+        from ansible_collections.kubemend.remediation.plugins.module_utils import level, level_raised, log_level
         if self.as_step.check:
-            return _answer(SKIPPED, "check mode: nothing was changed")
+            return _answer(SKIPPED, "check mode: " + UNCHANGED)
         runs = set(item["run_id"] for item in level.raised(self.root))
-        runs.update(run_id for run_id in journal.run_ids(self.root) if level_restart.left(run_id, self.root) or any(
-            up for _record, (up, _why) in level_restart.edited(run_id, self.root)))
+        runs.update(run_id for run_id in journal.run_ids(self.root) if level_raised.left(run_id, self.root) or any(
+            up for _record, (up, _why) in level_raised.edited(run_id, self.root)))
         allow = (self.step.get("guard") or {}).get("allow") or []
         done = [log_level.restore({"run_id": run_id, "root": self.root, "by": self.params["run_id"], "allow": allow}) for run_id in sorted(runs)]
         wrong = [one["error"] for one in done if one["error"]]
@@ -305,7 +313,9 @@ class _Executor:
         ended = recover.recover_all(self.as_step, self.step.get("only_run"))
         told = ["%s of %s: %s" % (one["path"], one["run_id"], one["result"] or "still open, for %s" % one["error"]) for one in ended]
         if self.as_step.check:
-            return _answer(SKIPPED, "check mode: nothing was changed")
+            return _answer(SKIPPED, "check mode: " + UNCHANGED)
+        from ansible_collections.kubemend.remediation.plugins.module_utils import log_level
+        log_level.sweep(self.params["run_id"], self.root)
         worst, changed = DONE if all(one["result"] for one in ended) else FAILED, any(one["result"] for one in ended)
         for record in self._unproven():
             answer = self._resumed(record)
@@ -331,8 +341,9 @@ class _Executor:
             return _answer(DONE if state else FAILED, reason)
         if not record.get("error") and record.get("remedy") in ALONE:
             state, reason = _module_of(record["remedy"]).resumed(record, self.as_step)
-            self._end(record, state, reason)
-            return _answer(FAILED if state == proof.FAILED else DONE, reason, state in (proof.PROVEN, proof.ROLLED_BACK))
+            if state:  # else it stays open, and the run after this one tries again
+                self._end(record, state, reason)
+            return _answer(FAILED if state in (None, proof.FAILED) else DONE, reason, state in (proof.PROVEN, proof.ROLLED_BACK))
         if record.get("error") or not record.get("component"):
             return _answer(FAILED, "its record cannot be read (%s)" % record.get("error"))
         if record.get("remedy") in (KUBELET,) + MANAGERS + SERVICE:

@@ -85,9 +85,7 @@ def demand_digest(path, expected_sha256):
 def _swap(path, expected, edit, step, action, attributes=None, make_folder=False):
     with step.exclusive() as root_fd:
         place = target.Place(path, step.root)
-        if make_folder and not step.check:
-            _make_folder(place)
-        with durable.told("%s was not changed" % path), _folder(place, make_folder) as folder:
+        with _made(place, make_folder and not step.check), durable.told("%s was not changed" % path), _folder(place, make_folder) as folder:
             found = None if folder is None else target.look(place, folder)
             compare(path, found.sha256 if found else None, expected)
             after = edit(found.data if found else None)
@@ -117,14 +115,24 @@ def _folder(place, may_be_missing):
         yield fd
 
 
-def _make_folder(place):
-    with durable.told("%s was not made" % place.folder):
-        try:
-            os.mkdir(place.folder, 0o755)
-        except FileExistsError:
-            return
-        os.chmod(place.folder, 0o755)
-        durable.sync_folder(os.path.dirname(place.folder))
+@contextlib.contextmanager
+def _made(place, wanted):
+    """The folder, made where it is wanted and missing; taken away again where nothing came to lie in it."""
+    ours = False
+    try:
+        if wanted:
+            with durable.told("%s was not made" % place.folder):
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(place.folder, 0o755)
+                    ours = True
+                    os.chmod(place.folder, 0o755)
+                    durable.sync_folder(os.path.dirname(place.folder))
+        yield
+    except ChangeError as error:
+        if ours and not error.changed:
+            with contextlib.suppress(OSError):
+                os.rmdir(place.folder)
+        raise
 
 
 def compare(path, present, expected):

@@ -4,7 +4,8 @@
 """PRIVATE to this collection: rejected pods deleted, each looked at again first and kept in the journal as the API had it.
 
 Deleting a Failed pod of a Job that still works grants it another try on older releases: only pods of Jobs that have ended,
-and of none, are deleted. No finalizer is taken away.
+and of none, are deleted. Whose controller is not Kubernetes' own stays, because some of these take a deleted pod for a failure
+and start all of their pods again (Volcano's Job does, by its policy for evicted pods). No finalizer is taken away.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -13,10 +14,14 @@ __metaclass__ = type
 
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, collect_rejected, durable, journal
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, collect_rejected, drain_plan, durable, journal
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 
+UNFINISHED = "has not ended"
+MANY = 3  # pods that stay for the same reason are told together
 GONE = 30  # seconds in which a deleted pod must be gone
+# They replace what has failed, whether it is deleted or not; a Node is the owner of its static pods' mirrors.
+INDIFFERENT = frozenset([("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("", "ReplicationController"), ("", "Node")])
 
 
 class Done:
@@ -60,17 +65,35 @@ def clean(api, pods, step, done):
             done.gone.append(one[0])
 
 
+def told(done):
+    """What became of them in one sentence: the many pods of unfinished Jobs, which is as it should be, must not hide the others."""
+    groups = {}
+    for name, why in sorted(done.stuck.items()) + sorted(done.kept.items()):
+        groups.setdefault(why, []).append(name)
+    parts = ["%d pods deleted" % len(done.gone)]
+    for why in sorted(groups, key=lambda one: (groups[one][0] not in done.stuck, UNFINISHED in one, one)):
+        names = groups[why]
+        parts += ["%s stays: %s" % (name, why) for name in names] if len(names) < MANY else ["%s stay: %s" % (drain_plan.names_of(names), why)]
+    return "; ".join(parts)
+
+
 def _why_not(api, item):
     if not collect_rejected.rejected(item):
         return "it is not a pod that a kubelet rejected"
     meta = item["metadata"]
     owner = next((one for one in meta.get("ownerReferences") or [] if one.get("controller")), {})
-    if owner.get("kind") != "Job":
+    if not owner:
         return None
+    group = str(owner.get("apiVersion") or "").rpartition("/")[0]
+    if (group, owner.get("kind")) in INDIFFERENT:
+        return None
+    if (group, owner.get("kind")) != ("batch", "Job"):
+        return "its owner %s/%s of %s is not Kubernetes' own, and may start its pods again over this: see what that controller does first" % (
+            owner.get("kind"), owner.get("name"), group or "an unknown API")
     job = api.find("/apis/batch/v1/namespaces/%s/jobs/%s" % (meta["namespace"], owner["name"]))
     if job is None or (job.get("metadata") or {}).get("uid") != owner.get("uid") or collect_jobs.job_of(job)["finished"]:
         return None
-    return "its Job %s has not ended: without this pod it would get another try" % owner["name"]
+    return "its Job %s %s: without this pod it would get another try" % (owner["name"], UNFINISHED)
 
 
 def _keep(item, step):

@@ -7,14 +7,12 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-import json
 import os
 import re
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    api_proxy, collect_configs, collect_jobs, collect_nodes, collect_pending, collect_pinning, collect_pod, collect_rejected, collect_unmade,
+    api_proxy, collect_configs, collect_jobs, collect_locks, collect_nodes, collect_pending, collect_pinning, collect_pod, collect_rejected, collect_unmade,
     kubeconfig)
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Deadline, one_line
 from ansible_collections.kubemend.remediation.plugins.module_utils.api_proxy import Door
@@ -26,12 +24,9 @@ COLLECTORS = ("server", "endpoints", "nodes", "kubeadm_config", "kubelet_configs
 # They read every pod: only asked for where a fault needs them.
 DEEP = ("pinnable",)
 MAX_SERVERS = 9
-SERVER_SECONDS = 8
 REREAD_SECONDS = 1
-LEADER = "control-plane.alpha.kubernetes.io/leader"
 LABEL = re.compile(r"^(kubernetes\.io/hostname|node-role\.kubernetes\.io/.*|kubernetes\.io/role"
                    r"|(topology|failure-domain\.beta)\.kubernetes\.io/(zone|region))$")
-SYSTEM = "/api/v1/namespaces/kube-system"
 
 
 class Skipped(Exception):
@@ -103,7 +98,7 @@ class Reader:
     def server(self):
         """Where the API was asked, and what it says of itself."""
         try:
-            uid = _uid(self.api)
+            uid = collect_locks.uid_of(self.api)
         except ApiError as error:
             if error.status != "denied":
                 raise
@@ -161,7 +156,7 @@ class Reader:
             doors = [(re.sub(r"^https?://|/.*$", "", self.url or ""), self.api)]
         servers = [self._locks_at(address, api) for address, api in doors]
         for dummy in range(3):
-            if not _differ(servers) or self.deadline.at - time.monotonic() < 3:
+            if not collect_locks.differ(servers) or self.deadline.at - time.monotonic() < 3:
                 break
             time.sleep(REREAD_SECONDS)
             servers = [server if server["error"] and not server["objects"] else self._locks_at(address, api)
@@ -180,14 +175,14 @@ class Reader:
     def _locks_at(self, address, api):
         try:
             try:
-                return read_locks(address, api)
+                return collect_locks.read(address, api)
             except ApiError as error:
                 if "x509: certificate is valid for" not in str(error):
                     raise
                 # its certificate lacks the address; it always carries the service's name (kubectl >= 1.20 can ask for it)
                 named = self.open("https://" + address, tls_server_name="kubernetes.default.svc")
                 try:
-                    return read_locks(address, named)
+                    return collect_locks.read(address, named)
                 except ApiError as second:
                     raise error if "unknown flag" in str(second) else second
         except ApiError as error:
@@ -225,10 +220,6 @@ def _late(error):
     return isinstance(error, ApiError) and error.status == "timeout"
 
 
-def _uid(api, seconds=None):
-    return (api.get(SYSTEM, accept=door.ONE, seconds=seconds).get("metadata") or {}).get("uid")
-
-
 def _join(address, port):
     return "%s:%s" % ("[%s]" % address if ":" in str(address) else address, port)
 
@@ -247,63 +238,6 @@ def node_of(item):
             "ready": ready[0] if ready else "Unknown", "unschedulable": bool(spec.get("unschedulable")), "cordon": cordon_of(item),
             "created": meta.get("creationTimestamp"), "taints": collect_nodes.taints_of(item),
             "conditions": collect_nodes.conditions_of(item), "devices": collect_rejected.resources_of(item)}
-
-
-def read_locks(address, api):
-    """The lock objects of kube-system through one API server. A kind that may not be read is said, the others are kept."""
-    budget = Deadline(SERVER_SECONDS, api.deadline)
-    objects, errors, uid = {}, [], []
-    for read in (lambda api: uid.append(_uid(api, budget.left())) or (), _leases, _annotated):
-        try:
-            for lock in read(api):
-                objects[(lock["kind"], lock["name"])] = lock
-        except ApiError as error:
-            if error.code is None or error.status not in ("denied", "absent"):
-                raise
-            errors.append(str(error))
-    return {"address": address, "error": "; ".join(errors) or None, "kube_system_uid": uid[0] if uid else None,
-            "objects": [objects[key] for key in sorted(objects)]}
-
-
-def _leases(api):
-    """Every Lease of kube-system but the API servers' own identities."""
-    try:
-        group = api.get("/apis/coordination.k8s.io", seconds=SERVER_SECONDS)
-    except ApiError as error:
-        if error.status == "absent":
-            return
-        raise
-    version = (group.get("preferredVersion") or {}).get("groupVersion") or "coordination.k8s.io/v1"
-    for item in api.items("/apis/%s/namespaces/kube-system/leases" % version):
-        meta, spec = item.get("metadata") or {}, item.get("spec") or {}
-        identity = (meta.get("labels") or {}).get("apiserver.kubernetes.io/identity") or (meta.get("labels") or {}).get("k8s.io/component")
-        if identity == "kube-apiserver" or re.match(r"(kube-)?apiserver-", meta.get("name") or ""):
-            continue
-        yield _lock("Lease", meta, spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"), spec.get("leaseDurationSeconds"))
-
-
-def _annotated(api):
-    """Endpoints and ConfigMaps that carry the annotation of the older lock kinds: their metadata alone is asked for."""
-    for kind in ("Endpoints", "ConfigMap"):
-        for item in api.items("%s/%s" % (SYSTEM, "endpoints" if kind == "Endpoints" else "configmaps"), accept=door.LIST):
-            meta = item.get("metadata") or {}
-            try:
-                record = json.loads((meta.get("annotations") or {}).get(LEADER) or "null")
-            except ValueError:
-                record = {}
-            if isinstance(record, dict):
-                yield _lock(kind, meta, record.get("holderIdentity"), record.get("renewTime"), record.get("leaderTransitions"),
-                            record.get("leaseDurationSeconds"))
-
-
-def _lock(kind, meta, holder, renewed, transitions, seconds):
-    return {"kind": kind, "namespace": meta.get("namespace"), "name": meta.get("name"), "uid": meta.get("uid"), "holder": holder,
-            "renew_time": renewed, "transitions": transitions, "lease_duration_s": seconds}
-
-
-def _differ(servers):
-    views = [dict(((lock["kind"], lock["name"]), lock["holder"]) for lock in server["objects"]) for server in servers if server["objects"]]
-    return any(one != views[0] for one in views[1:])
 
 
 def record(status, data=None, truncated=False, source=None, started=None, error=None):

@@ -16,7 +16,7 @@ import re
 import urllib.parse
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, node_match
-from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, dicts
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import TABLE, ApiError, dicts
 
 MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS, MAX_SCHEDULERS = 5000, 200, 5, 2000, 50, 50, 50
 MAX_SILENT, MAX_EVENTS, MAX_GATES, MAX_PLACED, MAX_ABSENT = 500, 20000, 20, 50000, 10
@@ -109,6 +109,8 @@ class _Found:
         self.total += 1
         entry = entry_of(item, condition)
         entry["off"] = None if entry["targets"] else self.match.left_out(item["spec"], self._is_asked(item))
+        if self.match.refuses(item["spec"], [target for dummy, target in entry["targets"]]):
+            entry["unfit"] = True
         if self._is_asked(item):
             entry["asked"] = True
         self.cut = not _add(self.refused, entry) or self.cut
@@ -163,17 +165,18 @@ class _Found:
 def full_nodes(api, room):
     """Names of the nodes that have as many pods as they may have; None where that cannot be told. room: {node: how many}, or None.
 
-    Pods are read for it only where a scheduler says that some node has too many.
+    Pods are read for it only where a scheduler says that some node has too many; all of them, so that no more than a table's row is asked of each. A row
+    has nothing by which one that comes twice is known, so a list that expires (410) is no answer.
     """
     if room is None:
         return None
     has = {}
-    query = {"fieldSelector": "spec.nodeName!=,status.phase!=Failed,status.phase!=Succeeded"}
+    query = {"fieldSelector": "spec.nodeName!=,status.phase!=Failed,status.phase!=Succeeded", "includeObject": "None"}
     try:
-        for number, item in enumerate(api.items("/api/v1/pods", query)):
-            if number >= MAX_PLACED:
+        for number, item in enumerate(api.items("/api/v1/pods", query, accept=TABLE, restarts=0)):
+            name = item.get("Node") or (item.get("spec") or {}).get("nodeName")
+            if number >= MAX_PLACED or not name:
                 return None
-            name = (item.get("spec") or {}).get("nodeName")
             has[name] = has.get(name, 0) + 1
     except ApiError:
         return None
@@ -239,7 +242,7 @@ def _said(api):
 
 def _add(found, entry):
     """Whether there was room for it."""
-    key = json.dumps([entry.get(name) for name in ("namespace", "owner", "scheduler", "message", "tolerations", "off", "asked")], sort_keys=True)
+    key = json.dumps([entry.get(name) for name in ("namespace", "owner", "scheduler", "message", "tolerations", "off", "unfit", "asked")], sort_keys=True)
     known = found.get(key)
     if known is None:
         if len(found) >= MAX_ITEMS:

@@ -13,17 +13,23 @@ __metaclass__ = type
 
 import re
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, quantity
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, dicts
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import mask
 
 MAX_ITEMS, MAX_NODES, MAX_PODS, MAX_LOGS = 200, 20, 500, 5
-MAX_EVENTS, MAX_REASONS, MAX_RESOURCES = 20000, 5, 20
+MAX_EVENTS, MAX_REASONS, MAX_RESOURCES, MAX_OWNERS = 20000, 5, 20, 20
+OWNERS = {"Job": ("/apis/batch/v1/namespaces/%s/jobs/%s", ("parallelism", "completions")),
+          "ReplicaSet": ("/apis/apps/v1/namespaces/%s/replicasets/%s", ("replicas",)),
+          "StatefulSet": ("/apis/apps/v1/namespaces/%s/statefulsets/%s", ("replicas",)),
+          "ReplicationController": ("/api/v1/namespaces/%s/replicationcontrollers/%s", ("replicas",))}
 LOG_SECONDS = 3
 TELLING = "too many open files"
 # UnexpectedAdmissionError, OutOfcpu, Outofnvidia.com/gpu, TopologyAffinityError, SMTAlignmentError and those of later releases.
 REASON = re.compile(r"^(UnexpectedAdmissionError|OutOf.+|Outof.+|TopologyAffinityError|SMTAlignmentError)$")
-MESSAGE = re.compile(r"^Pod (was rejected: |.*which is unexpected)")
+MESSAGE = re.compile(r"^Pod (was rejected: |Predicate \S+ failed|.*which is unexpected)")
+# Of these the whole node counts, with every pod that is on it.
+COMPUTE = re.compile(r"^OutOf(cpu|memory|ephemeral-storage|pods)$")
 EVICTED = ("Evicted", "Preempting", "Preempted", "Terminated", "NodeShutdown", "Shutdown", "NodeLost", "DeadlineExceeded")
 DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 MIRROR = "kubernetes.io/config.hash"
@@ -49,6 +55,8 @@ def pod_of(item):
                  owner="%s/%s" % (owner[0].get("kind"), owner[0].get("name")) if owner else None, owner_uid=owner[0].get("uid") if owner else None,
                  scheduler=spec.get("schedulerName"), placed=placed(meta), qos=status.get("qosClass"), requests=requests(spec),
                  hash=(meta.get("annotations") or {}).get(MIRROR), rejected_at=rejected_at(item), had=had(status))
+    if COMPUTE.match(status.get("reason") or ""):
+        found["compute"] = compute(spec)
     return found
 
 
@@ -97,29 +105,55 @@ def placed(meta):
 
 
 def requests(spec):
-    """{resource: quantity text or number}: the sum of the containers, or the largest of the plain init containers."""
-    total, first = {}, {}
+    """{device resource: how many}."""
+    return _total(spec, _devices)
+
+
+def compute(spec):
+    """{cpu: millicores, memory: bytes, ephemeral-storage: bytes, pods: 1}, as schedulers and kubelets count them."""
+    found = _total(spec, _computed)
+    found.update(_computed(spec))  # of the pod as a whole, where it says so
+    for name, value in _quantities(spec.get("overhead") or {}).items():
+        found[name] = found.get(name, 0) + value
+    return dict(found, pods=1)
+
+
+def _total(spec, asked):
+    """The sum of the containers, or the largest of the plain init containers with those that were started before it and stay."""
+    total, first, staying = {}, {}, {}
     for container in spec.get("containers") or []:
-        for name, value in _asked(container).items():
-            total[name] = _sum(total.get(name), value)
+        for name, value in asked(container).items():
+            total[name] = total.get(name, 0) + value
     for container in spec.get("initContainers") or []:
-        for name, value in _asked(container).items():
+        for name, value in asked(container).items():
             if container.get("restartPolicy") == "Always":
-                total[name] = _sum(total.get(name), value)
+                staying[name] = staying.get(name, 0) + value
             else:
-                first[name] = max(first.get(name, 0), value)
-    return dict((name, max(total.get(name, 0), first.get(name, 0))) for name in set(total) | set(first))
+                first[name] = max(first.get(name, 0), value + staying.get(name, 0))
+    return dict((name, max(total.get(name, 0) + staying.get(name, 0), first.get(name, 0))) for name in set(total) | set(first) | set(staying))
 
 
-def _asked(container):
-    """Devices are whole numbers, and a limit without a request is one."""
+def _given(container):
+    """A limit without a request is one."""
     given = container.get("resources") or {}
-    asked = dict(given.get("limits") or {}, **(given.get("requests") or {}))
-    return dict((name, int(value)) for name, value in asked.items() if "/" in name and re.match(r"^\d+$", str(value)))
+    return dict(given.get("limits") or {}, **(given.get("requests") or {}))
 
 
-def _sum(one, other):
-    return (one or 0) + other
+def _devices(container):
+    return dict((name, int(value)) for name, value in _given(container).items() if "/" in name and re.match(r"^\d+$", str(value)))
+
+
+def _computed(container):
+    return _quantities(_given(container))
+
+
+def _quantities(given):
+    found = {}
+    for name, unit in (("cpu", 1000), ("memory", 1), ("ephemeral-storage", 1)):
+        value = quantity.parse(given.get(name))
+        if value is not None:
+            found[name] = int(-(-value * unit // 1))
+    return found
 
 
 def resources_of(item):
@@ -152,17 +186,20 @@ def plugin_of(item):
 
 def collect(api, ended):
     """(data, truncated). `ended(error)` says whether an error may cut the list short instead of costing all of it."""
-    items, cut = [], False
+    items, counts, cut = [], {}, False
     for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Failed"}):
         if rejected(item):
             items.append(pod_of(item))
+            counts[items[-1]["node"]] = counts.get(items[-1]["node"], 0) + 1
             if len(items) > 4 * MAX_ITEMS:
                 items, cut = _newest(items), True
-    total, items = len(items), _newest(items)
+    total, items = sum(counts.values()), _newest(items)
     nodes, logs = {}, 0
+    counted = set(pod["node"] for pod in items if "compute" in pod)
     try:
         for name in _nodes_of(items)[:MAX_NODES]:
-            nodes[name], some = _node(api, name)
+            nodes[name], some = _node(api, name, name in counted)
+            nodes[name]["rejected"] = counts[name]
             cut = cut or some
             for plugin, container in crashing(nodes[name]["plugins"]):
                 if not container["message"] and logs < MAX_LOGS:
@@ -172,6 +209,7 @@ def collect(api, ended):
         if not ended(error):
             raise
         cut = True
+    _ask_owners(api, items)
     _ask_events(api, items)
     return {"items": items, "total": total, "nodes": nodes}, cut or total > len(items) or len(_nodes_of(items)) > len(nodes)
 
@@ -193,9 +231,27 @@ def last_words(api, plugin, container):
     return mask.data(line.encode("utf-8"))[0].decode("utf-8", "replace")[:300]
 
 
+def _ask_owners(api, items):
+    """Fill in how many pods their owners want at a time, and None where that is not known. It may fail as what follows may."""
+    known = {}
+    try:
+        for pod in items:
+            kind, dummy, name = (pod["owner"] or "").partition("/")
+            uid = pod["owner_uid"]
+            if kind in OWNERS and uid not in known and len(known) < MAX_OWNERS and ASKABLE.match(name):
+                path, fields = OWNERS[kind]
+                found = api.find(path % (pod["namespace"], name)) or {}
+                same = (found.get("metadata") or {}).get("uid") == uid  # Volcano has a Job too
+                given = [(found.get("spec") or {}).get(one) for one in fields] if same else []
+                known[uid] = min([one for one in given if isinstance(one, int)] or [1 if same else 0]) or None
+            pod["wanted"] = known.get(uid)
+    except ApiError:
+        pass
+
+
 def _ask_events(api, items):
     """Fill in the times that only events tell. It comes last and may fail: then they are unknown, and nothing else is."""
-    wanted = dict((pod["uid"], pod) for pod in items if pod["uid"] and pod["requests"] and not pod["rejected_at"])
+    wanted = dict((pod["uid"], pod) for pod in items if pod["uid"] and (pod["requests"] or "compute" in pod) and not pod["rejected_at"])
     reasons = sorted(set(pod["reason"] for pod in wanted.values() if ASKABLE.match(str(pod["reason"]))))
     try:
         for reason in reasons[:MAX_REASONS]:
@@ -223,8 +279,8 @@ def _nodes_of(items):
     return found
 
 
-def _node(api, name):
-    """({pods, plugins}, cut): the pods of one node that ask for devices or whose name a checkpoint may hold, and its device plugins."""
+def _node(api, name, counted):
+    """({pods, plugins}, cut): the pods of one node, and its device plugins. counted: with what else they ask for than devices."""
     pods, plugins, cut = [], [], False
     for item in api.items("/api/v1/pods", {"fieldSelector": "spec.nodeName=" + name}):
         plugin = plugin_of(item)
@@ -235,7 +291,9 @@ def _node(api, name):
         pod = pod_of(item)
         if len(pods) < MAX_PODS:
             pods.append(dict((key, pod[key]) for key in ("namespace", "name", "uid", "phase", "created", "deletion_requested", "finished_at",
-                                                         "owner", "owner_uid", "scheduler", "placed", "requests", "hash")))
+                                                         "owner", "owner_uid", "scheduler", "placed", "requests", "hash", "started")))
+            if counted:
+                pods[-1]["compute"] = compute(item.get("spec") or {})
         else:
             cut = True
     return {"pods": pods, "plugins": plugins}, cut

@@ -41,6 +41,7 @@ class Drain:
         self.api, self.run_id = api, run_id
         self.node, self.limit = wanted["node"], wanted.get("timeout") or TIMEOUT
         self.allow, self.most = frozenset(wanted.get("allow") or ()), wanted.get("max_unavailable")
+        self.restarts = bool(wanted.get("restarts"))
         self.uid, self.reason, self.held = wanted.get("node_uid"), wanted.get("reason") or "drain", bool(wanted.get("held")) or drain_plan.KEEP in self.allow
         self.end = time.monotonic() + self.limit
         self.patience = wanted.get("ready_seconds") or 0
@@ -98,7 +99,7 @@ class Drain:
         pods = [drain_plan.Pod(item) for item in self._pods()]
         self.budgets = list(drain_api.budgets(self.api))
         unfinished = frozenset(job for job in set(pod.job for pod in pods if pod.finished and pod.job) if not drain_api.job_ended(self.api, job))
-        plan = drain_plan.plan(pods, self.budgets, self.allow, unfinished, self.limit)
+        plan = drain_plan.plan(pods, self.budgets, self.allow, unfinished, self.limit, self.restarts)
         if plan.refused:
             raise ChangeError("%s, %s is not drained: %s" % (nothing, self.node, "; ".join(plan.refused)))
         return plan

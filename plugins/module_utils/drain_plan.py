@@ -20,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.cordon_mark i
 
 MIRROR = "kubernetes.io/config.mirror"
 FENCED, BARE, LOCAL, KEEP = "fenced", "drain_bare_pods", "drain_local_storage", "keep_cordon"  # of kubemend_allow
+RESTART = "kubelet_restart"
 FENCES = ("node.kubernetes.io/out-of-service", "node.cloudprovider.kubernetes.io/shutdown")
 DRY_RUN = (1, 18)  # stable, and with it nobody's to switch off
 LEASE_SECONDS = 40
@@ -42,6 +43,7 @@ class Pod:
         self.finished = self.phase in ("Succeeded", "Failed")
         self.ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or [])
         self.local = any("emptyDir" in volume for volume in spec.get("volumes") or [])
+        self.devices = devices_of(spec)
         grace = meta.get("deletionGracePeriodSeconds") if self.ending else spec.get("terminationGracePeriodSeconds")
         self.grace = 30 if grace is None else grace
         states = [one.get("state") or {} for key in ("initContainerStatuses", "containerStatuses") for one in status.get(key) or []]
@@ -64,6 +66,12 @@ class Pod:
         return (self.namespace, owner.get("name"), owner.get("uid")) if owner.get("kind") == "Job" else None
 
 
+def devices_of(spec):
+    """Names of the devices that the containers of a pod ask for: what a plugin gives has a domain that is not Kubernetes' own."""
+    found = set(name for kind in ("containers", "initContainers") for one in spec.get(kind) or [] for name in (one.get("resources") or {}).get("limits") or {})
+    return sorted(name for name in found if "/" in name and not name.partition("/")[0].endswith("kubernetes.io"))
+
+
 class Plan:
     """What a drain does: `evict` [Pod]; `wait` [Pod] that end already; `stay` {name: why}; `refused` and `notes` [sentence]."""
 
@@ -83,13 +91,14 @@ class Plan:
         return "; ".join("%s: %s" % (why, names_of(names)) for why, names in sorted(by_reason.items()))
 
 
-def plan(pods, budgets, allow=(), unfinished=frozenset(), seconds=None):
-    """The Plan for these Pods. unfinished: Pod.job of Jobs that have not ended; seconds: the time limit."""
-    made, bare, local, crossed = Plan(), [], [], []
+def plan(pods, budgets, allow=(), unfinished=frozenset(), seconds=None, restarts=False):
+    """The Plan for these Pods. unfinished: Pod.job of Jobs that have not ended; seconds: the time limit; restarts: whether the kubelet is next."""
+    made, bare, local, crossed, held = Plan(), [], [], [], []
     for pod in sorted(pods, key=lambda one: one.name):
         why = _stays(pod, unfinished)
         if why:
             made.stay[pod.name] = why
+            held += ["%s (%s)" % (pod.name, ", ".join(pod.devices))] if pod.devices and not pod.finished else []
         elif pod.ending:
             made.wait.append(pod)
         else:
@@ -104,6 +113,9 @@ def plan(pods, budgets, allow=(), unfinished=frozenset(), seconds=None):
     if local:
         made.refused.append("these pods would lose what they keep in emptyDir volumes: %s; allow it with kubemend_allow: [%s]"
                             % (names_of(local), LOCAL))
+    if held and restarts and RESTART not in allow:  # the node asks its own kubelet too, but behind the drain
+        made.refused.append("its kubelet is to be restarted, and these pods, which stay, may lose their devices then: %s; wait for their end, or allow "
+                            "it with kubemend_allow: [%s]" % (names_of(held), RESTART))
     made.refused += [sentence for sentence in crossed if sentence]
     slow = ["%s (%d s)" % (pod.name, pod.grace) for pod in made.going if seconds is not None and pod.grace > seconds and not pod.finished]
     if slow:

@@ -35,7 +35,7 @@ class Program:
 
     def read(self):
         """The next block, b"" at its end; Late at the deadline."""
-        if time.time() >= self.deadline or not self.poll.poll(max(0, int((self.deadline - time.time()) * 1000))):
+        if time.monotonic() >= self.deadline or not self.poll.poll(max(0, int((self.deadline - time.monotonic()) * 1000))):
             raise Late
         block = os.read(self.out, BLOCK)
         self.ended = not block
@@ -111,7 +111,7 @@ def _nothing(sink, name, code, said):
 
 def _ask(sink, argv, lines=1000):
     """The first entries that journalctl prints, [(seconds, bytes, fields)]; what it does not tell in time is left out."""
-    program, found = Program(argv, min(sink.deadline, time.time() + QUIET_LIMIT)), []
+    program, found = Program(argv, min(sink.deadline, time.monotonic() + QUIET_LIMIT)), []
     try:
         for raw in log_lines.split(program.read):
             one = log_lines.entry(raw)

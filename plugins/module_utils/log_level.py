@@ -18,13 +18,14 @@ import os
 import sys
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import durable, journal, level, level_restart, lock, outlive, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils import durable, journal, level, level_raised, level_restart, lock, outlive
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
+from ansible_collections.kubemend.remediation.plugins.module_utils.level_time import FOLDER, boot, remaining
 
 UNITS = "/etc/systemd/system"
 WANTS = "multi-user.target.wants"
-FOLDER, ARMED = "levels", ".armed"
+ARMED = ".armed"
 RAISED, REFUSED, ABSENT, UNSURE, RESTORED, FAILED = "raised", "refused", "absent", "unsure", "restored", "failed"
 STARTS = 10  # seconds in which the service must have begun its work
 AGAIN, LONGEST = 10, 300  # seconds until what could not be put back is tried again; each time a little longer where something restarts
@@ -78,6 +79,7 @@ def raise_levels(params):
         with step.exclusive():
             pass
         lock.renew(step.run_id, params["lock"]["seconds"], step.root)
+        sweep(step.run_id, step.root)
         try:
             _arm(step, params["seconds"] + budget(params["targets"]), params["program"])
             with level.Levels(params) as levels:
@@ -130,6 +132,8 @@ def restore(params):
         step = _step(params, "restore")
         reals = dict((target["component"], target["real"]) for target in params.get("targets") or () if target.get("step"))
         targets = [dict(one, real=reals.get(one["real"], one["real"])) for one in _restore(step, by=params.get("by"), allow=params.get("allow") or ())]
+        why = level_raised.unread(step.run_id, step.root)
+        error = why and "whether a restart raised a level is not known (%s); %s goes on trying to put it back" % (why, _unit(step.run_id))
     except (ChangeError, OSError) as reason:
         error = files.one_line(reason)
     except Exception as reason:  # pylint: disable=broad-except
@@ -161,7 +165,7 @@ def _restore(step, attempt=0, by=None, allow=()):
 
 
 def _anything(step):
-    return bool(_left(step) or level_restart.left(step.run_id, step.root))
+    return bool(_left(step) or level_raised.left(step.run_id, step.root) or level_raised.unread(step.run_id, step.root))
 
 
 def _left(step):
@@ -191,10 +195,10 @@ def expire(params):
         with durable.descriptor(os.open(os.path.join(step.root, FOLDER), durable.FOLDER_FLAGS)) as folder:
             durable.unlink(step.run_id + ARMED, folder)
             durable.write_new(step.run_id + ARMED, b"", folder)
-    left, complete = _remaining(step.run_id, step.root)
+    left, complete = remaining(step.run_id, step.root)
     while left > 0 and (_anything(step) or not complete):
         time.sleep(min(left, AGAIN))
-        left, complete = _remaining(step.run_id, step.root)
+        left, complete = remaining(step.run_id, step.root)
     attempt = 0
     while True:
         attempt += 1
@@ -204,38 +208,6 @@ def expire(params):
                 lock.release(step.run_id, step.root)  # a controller that still lives changes nothing any more
                 return {}
         time.sleep(AGAIN if _left(step) else min(AGAIN * attempt, LONGEST))
-
-
-def _boot():
-    """(what names this start of the node, the seconds since the kernel's): a container that is a node has its kernel's boot id, and an init of its own."""
-    boot_id, uptime = durable.clock()
-    return "%s/%s" % (boot_id, proof.ticks(1)), uptime
-
-
-def overdue(run_id, root, patience):
-    """Whether the time of what the run raised from here is over for so many seconds, or nobody is there who puts it back."""
-    if not os.path.exists(os.path.join(root, FOLDER, run_id + ".json")):
-        return True
-    left = _remaining(run_id, root)[0]
-    return _boot()[1] > patience if left == 0 else left < -patience
-
-
-def until(run_id, root):
-    """When the service of this run puts back what it raised from here, by this node's clock in UTC; None where no service is left."""
-    if not os.path.exists(os.path.join(root, FOLDER, run_id + ".json")):
-        return None
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + max(0, _remaining(run_id, root)[0])))
-
-
-def _remaining(run_id, root):
-    """(seconds until the time is over, whether all is raised that will be): none after another start, or where nobody can tell."""
-    boot, uptime = _boot()
-    try:
-        with durable.descriptor(os.open(os.path.join(root, FOLDER), durable.FOLDER_FLAGS)) as folder:
-            until = durable.load(run_id + ".json", folder)
-        return until["uptime"] - uptime if until["boot"] == boot else 0, until["complete"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0, True
 
 
 def _step(params, name):
@@ -269,6 +241,21 @@ def _arm(step, seconds, program):
         raise ChangeError("no level was raised, because the service %s that puts it back does not start (%s)" % (unit, files.one_line(error)))
 
 
+def sweep(run_id, root):
+    """Remove what is half written, and all of runs that were killed before they raised anything: for another run, that holds the lock of this node."""
+    found = set()
+    for folder in (os.path.join(root, FOLDER), UNITS, os.path.join(UNITS, WANTS)):
+        with contextlib.suppress(OSError):
+            names = [name[len("kubemend-levels-"):] if name.startswith("kubemend-levels-") else name for name in os.listdir(folder)]
+            found.update(name.strip(".").partition(".")[0] for name in names)
+    for one in sorted(name for name in found - set([run_id]) if lock.RUN_ID.match(name)):
+        with contextlib.suppress(OSError):  # half written; only who raises writes it, and has the lock then
+            os.unlink(os.path.join(root, FOLDER, durable.temporary(one + ".json")))
+        with contextlib.suppress(ChangeError, OSError, ValueError):  # what cannot be read is not swept
+            if not _anything(_step({"run_id": one, "root": root}, "sweep")):
+                _disarm(one, root)
+
+
 def _armed(step):
     """Whether the service that puts everything back is there."""
     return all(os.path.exists(path) for path in (os.path.join(step.root, FOLDER, step.run_id + ".json"), os.path.join(UNITS, _unit(step.run_id))))
@@ -276,9 +263,9 @@ def _armed(step):
 
 def _until(step, seconds, complete=False):
     """When the service puts everything back, by this node's own clock."""
-    boot, uptime = _boot()
+    start, uptime = boot()
     with step.exclusive() as root_fd, durable.descriptor(durable.private_folder(FOLDER, root_fd)) as folder:
-        durable.put(step.run_id + ".json", {"boot": boot, "uptime": uptime + seconds, "complete": complete}, folder)
+        durable.put(step.run_id + ".json", {"boot": start, "uptime": uptime + seconds, "complete": complete}, folder)
 
 
 def _write_unit(run_id, text):
@@ -299,7 +286,8 @@ def _disarm(run_id, root):
     """Nothing is left to be put back: neither is the service. From within itself it only removes its files."""
     unit = _unit(run_id)
     for path in (os.path.join(UNITS, WANTS, unit), os.path.join(UNITS, unit), os.path.join(root, FOLDER, run_id + ".py"),
-                 os.path.join(root, FOLDER, run_id + ".json"), os.path.join(root, FOLDER, run_id + ARMED)):
+                 os.path.join(root, FOLDER, run_id + ".json"), os.path.join(root, FOLDER, durable.temporary(run_id + ".json")),
+                 os.path.join(root, FOLDER, run_id + ARMED)):
         with contextlib.suppress(OSError):
             os.unlink(path)
     with contextlib.suppress(OSError):

@@ -140,8 +140,10 @@ def _start(step, wanted, record):
 def _unstarted(step, record, reason):
     """The drop-in away again: the kubelet is left to its unit, as it was."""
     trouble = _unlent(step, record)
-    if trouble:
-        return proof.ended(step, proof.FAILED, "%s; and not taken back: %s" % (reason, trouble))
+    if trouble:  # the record stays open: else a file that could not be taken back would refuse the next start
+        reason = "%s; and not taken back: %s; the next run takes it back (KM902)" % (reason, trouble)
+        proof.tell(step.run_id, step.step, reason, step.root, "ended_so")
+        return proof.FAILED, reason, {}
     return proof.ended(step, proof.ROLLED_BACK, reason + "; its drop-in is gone again")
 
 
@@ -271,10 +273,10 @@ def resumed(record, step):
         if _runs_so(running, record):
             return proof.PROVEN, "it runs under the policy of its state"
         trouble = _unlent(step, record)
-        return (proof.FAILED, trouble) if trouble else (proof.ROLLED_BACK, "its drop-in is gone again")
+        return (None, trouble) if trouble else (proof.ROLLED_BACK, "its drop-in is gone again")
     if record["remedy"] == UNLEND:
         trouble = _unlent(step, record, restart=False)
-        return (proof.FAILED, trouble) if trouble else (proof.PROVEN, "what was lent is gone")
+        return (None, trouble) if trouble else (proof.PROVEN, "what was lent is gone")
     if running.healthy:
         return proof.NOT_DONE, "its kubelet runs; what its state is now is judged anew"
     trouble = kubelet_level.ask_restart(True)

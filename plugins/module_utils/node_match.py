@@ -70,3 +70,7 @@ class Matcher:
             told = dict((name, fits(wanted, name, labels)) for name, labels in self.labels.items())
             self.known[key] = None if None in told.values() else sorted(name for name, one in told.items() if not one)
         return self.known[key]
+
+    def refuses(self, spec, names):
+        """Whether a pod that is meant for one of these nodes asks for what that node does not have, as one whose label went meanwhile."""
+        return any(fits(spec, name, self.labels[name]) is False for name in names if name in (self.labels or ()))

@@ -44,13 +44,24 @@ def do(step, wanted, host, dummy_params=None):
     try:
         change.create_file(told["path"], data, step.also(keep=KEPT), change.Attributes(0o600), make_folder=True)
     except (ChangeError, OSError) as error:
-        return proof.ended(step, proof.NOT_DONE, "%s of %s was not written: %s" % (told["path"], host, files.one_line(error)))
+        why = "%s of %s was not written: %s" % (told["path"], host, files.one_line(error))
+        return _open(step, why) if getattr(error, "changed", False) else proof.ended(step, proof.NOT_DONE, why)
     cpus, reason = _pinned(evidence, told["state"], count)
-    left = _removed(record, step) or _gone(evidence)
+    left = _removed(record, step)
+    if left:
+        return _open(step, "; ".join(part for part in (reason, left) if part))
+    left = _gone(evidence)
     if reason or left:
         told = (reason and "no CPU is given to a pod alone on %s: %s" % (host, reason), left)
         return proof.ended(step, proof.FAILED, "; ".join(part for part in told if part))
     return proof.ended(step, proof.PROVEN, "a pod of ours had CPUs %s alone" % cpus)
+
+
+def _open(step, why):
+    """As remedies answer, of a file that lies there still and that a kubelet runs: the record stays open, so that the next run takes it away."""
+    why += "; the next run takes it away (KM902)"
+    proof.tell(step.run_id, step.step, why, step.root, "ended_so")
+    return proof.FAILED, why, {}
 
 
 def _demand(told, host):
@@ -171,10 +182,13 @@ def _gone(evidence):
 
 
 def resumed(record, step):
-    """What was interrupted, ended: (how its proof ends, why). The file goes first: a kubelet that does not answer now reads the folder later."""
+    """What was interrupted, ended: (how its proof ends, None while the file lies there; why).
+
+    The file goes first: a kubelet that does not answer now reads the folder later.
+    """
     trouble = _removed(record, step)
     if trouble:
-        return proof.FAILED, trouble
+        return None, trouble
     try:
         trouble = _gone(kubelet_restart.look(record["host"]).evidence)
     except guard.Refused as error:

@@ -71,7 +71,7 @@ def read(params):
     if not reason:
         answer["started"] = _started(params["components"])
         workers = [_Worker(name, params, begin) for name in dict.fromkeys(params["components"])]
-        _attend(workers, begin + max(2.0, float(params["timeout"]) - MARGIN))
+        _attend(workers, time.monotonic() + max(2.0, float(params["timeout"]) - MARGIN))
         _share(workers, params["max_bytes"])
         for worker in workers:
             answer["sources"] += worker.sources
@@ -180,7 +180,7 @@ def _work(component, params, now, fd):
             if size[0] >= BATCH:
                 flush()
 
-        until = now + max(1.0, float(params["timeout"]) - 2 * MARGIN)
+        until = time.monotonic() + max(1.0, float(params["timeout"]) - 2 * MARGIN)
         sink = log_sources.Sink(put, now - params["seconds_back"], now, until, params)
         source(component)(sink, procfs.of_interest())
         put(("done",))
@@ -202,7 +202,7 @@ def _attend(workers, end):
     for fd in working:
         poll.register(fd, select.POLLIN | select.POLLHUP)
     while working:
-        left = end - time.time()
+        left = end - time.monotonic()
         ready = [fd for fd, dummy in poll.poll(max(0, int(left * 1000)))] if left > 0 else list(working)
         for fd in ready:
             if left > 0 and working[fd].take():

@@ -30,10 +30,15 @@ ROLES = ("master", "control-plane")
 def probe(api, run_id):
     """Names of the pods that the Job got. Whatever happens, the Job and what earlier ones left are removed."""
     sweep(api)
+    made = []
     try:
-        return _observed(api, _job(run_id, *_place(api)))
+        return _observed(api, _job(run_id, *_place(api)), made)
     finally:
-        sweep(api)
+        try:
+            for meta in made:  # also where a list is older than it
+                _delete(api, JOBS, meta)
+        finally:
+            sweep(api)
 
 
 def sweep(api):
@@ -60,9 +65,11 @@ def _delete(api, path, meta):
             raise
 
 
-def _observed(api, job):
+def _observed(api, job, made):
+    """made: filled with the metadata of the Job, once it is there."""
     version = api.get(PODS, dict(SELECTOR, limit=1))["metadata"]["resourceVersion"]
-    uid, names = api.send("POST", JOBS, job)["metadata"]["uid"], {}
+    made.append(api.send("POST", JOBS, job)["metadata"])
+    uid, names = made[0]["uid"], {}
     end = time.monotonic() + PATIENCE
     while True:
         again = bool(names)

@@ -22,6 +22,10 @@ PREFIX, SUFFIX = "proof-", ".json"
 AWAITED, PROVEN, ROLLED_BACK, FAILED, NOT_DONE = "awaited", "proven", "rolled_back", "failed", "not_done"
 
 
+class Looked(Exception):
+    """A step in check mode has come to where it would begin: everything that it looks at before that was well."""
+
+
 def name_of(step):
     """The record's name: never that of an entry, which begins with a digit."""
     return PREFIX + journal.label(step) + SUFFIX
@@ -37,7 +41,9 @@ def _boot():
 
 
 def claim(step, facts):
-    """Say that this step is begun. None, or the record of whoever began it before: it is not begun a second time."""
+    """Say that this step is begun. None, or the record of whoever began it before: it is not begun a second time. Looked in check mode."""
+    if step.check:
+        raise Looked()
     name = name_of(step.step)
     with step.exclusive() as root_fd:
         with durable.descriptor(durable.private_folder(journal.FOLDER, root_fd)) as runs:
@@ -76,8 +82,11 @@ def end(run_id, step, state, reason=None, root=ROOT, **more):
 
 
 def ended(step, state, reason, seen=None):
-    """The same of a step whose own run ends it: (state, reason, seen), as a remedy answers."""
-    end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
+    """The same of a step whose own run ends it: (state, reason, seen), as a remedy answers. What was done is told, whether it can be recorded or not."""
+    try:
+        end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, seen=seen or {})
+    except (OSError, ValueError, ChangeError) as error:
+        reason = "; ".join(part for part in (reason, "%s; the next run does that (KM902)" % durable.one_line(error)) if part)
     return state, reason, seen or {}
 
 

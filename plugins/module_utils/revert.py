@@ -45,13 +45,18 @@ def revert(run_id, step, only=None):
     return results
 
 
-def _plan(run_id, root):
+def intact(run_id, root=ROOT):
+    """The run's entries as journal.read_run has them, each of them read; or ChangeError."""
     items = journal.read_run(run_id, root)
     for item in items:
         if item["error"]:
             raise ChangeError("nothing was changed: the entry %s of run %s cannot be read in the journal (%s); take back by hand what it is "
                               "about" % (item["entry"], run_id, item["error"]))
-    stretches = [_stretch(several, root) for several in _stretches(items)]
+    return items
+
+
+def _plan(run_id, root):
+    stretches = [_stretch(several, root) for several in _stretches(intact(run_id, root))]
     if not stretches and run_id not in journal.run_ids(root):
         raise ChangeError("nothing was changed: the journal of this node knows no run %s" % run_id)
     awaited = {}  # path -> what it will hold once its later stretches are taken back

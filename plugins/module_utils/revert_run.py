@@ -15,7 +15,8 @@ __metaclass__ = type
 import os
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, lock, outlive, proof, prove, revert, running_limits
+from ansible_collections.kubemend.remediation.plugins.module_utils import (
+    apply_step, durable, guard, journal, lock, outlive, proof, prove, revert, running_limits)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
@@ -80,7 +81,7 @@ def listed(root=ROOT):
 
 def _one(run_id, root):
     planned = revert.plan_revert(run_id, root)
-    items = dict((item["entry"], item) for item in journal.read_run(run_id, root))
+    items = dict((item["entry"], item) for item in revert.intact(run_id, root))
     intents = [items[entry]["intent"] for one in planned for entry in one["entries"]]
     undone = [intent["reverts"].partition("/")[0] for intent in intents if intent["reverts"]]
     return {"run_id": run_id, "first": min([intent["at"] for intent in intents] or [None]), "last": max([intent["at"] for intent in intents] or [None]),
@@ -125,6 +126,9 @@ def reverted(params):
         work.run()
     except (ChangeError, guard.Refused) as reason:
         error, changed = str(reason), getattr(reason, "changed", False)
+    except OSError as reason:
+        error, changed = "it ended, because %s cannot be used: %s; list again to see what became of it" % (
+            files.one_line(reason.filename or "a file of this node"), durable.why(reason)), True
     except Exception as reason:  # pylint: disable=broad-except
         error, changed = "it ended in a way that nobody foresaw (%s: %s); list again to see what became of it" % (
             type(reason).__name__, files.one_line(reason)), True
@@ -197,7 +201,7 @@ class _Revert:
         return found
 
     def _stretches(self):
-        items = dict((item["entry"], item) for item in journal.read_run(self.run_id, self.root))
+        items = dict((item["entry"], item) for item in revert.intact(self.run_id, self.root))
         return [_Stretch(one, items, self.run_id, self.root) for one in revert.plan_revert(self.run_id, self.root)]
 
     def _ended(self):

@@ -26,6 +26,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.durable impor
 REMEDY, COMPONENT = "restart_leader", "kube-scheduler"
 PAUSE = "scheduler_pause"
 LEADS = 60  # seconds: whoever is next takes the lock when its 15 s are over, later on a busy machine
+USUAL, MOST = 15, 180  # seconds that a lock lasts, and by which one that lasts longer is waited for at most
 PLACED = 90  # a scheduler that begins to lead has every pod that waits in its queue, and there may be thousands
 EVERY = 1.0
 API = 30
@@ -137,14 +138,25 @@ def _may(told, wanted, host, params):
 
 def holder(api, lock):
     """The identity that a lock names, or None."""
+    return _record_of(api, lock).get("holderIdentity")
+
+
+def _record_of(api, lock):
+    """What a lock says: who holds it, and for how long without renewing it."""
     item = api.get(PATHS[lock["kind"]] % lock["name"])
     if lock["kind"] == "Lease":
-        return (item.get("spec") or {}).get("holderIdentity")
+        return item.get("spec") or {}
     try:
         record = json.loads(((item.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION) or "{}")
     except ValueError:
-        return None
-    return record.get("holderIdentity") if isinstance(record, dict) else None
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _patience(record):
+    """Seconds until another one leads: whose lock lasts longer than usual is waited for as much longer."""
+    lasts = record.get("leaseDurationSeconds")
+    return LEADS + min(MOST, max(0, lasts - USUAL) if isinstance(lasts, (int, float)) else 0)
 
 
 def others(api, node):
@@ -161,20 +173,23 @@ def others(api, node):
 
 def _placed(told, params, count):
     """(how the proof ends, why): another instance leads, and the pods are served. Asked again while the API does not answer."""
-    begin, leads, waiting, others_say, trouble = time.monotonic(), None, list(told["pods"]), [], None
+    begin, leads, waiting, others_say = time.monotonic(), None, list(told["pods"]), []
+    end = begin + LEADS
     while True:
         try:
-            with config_map.reached(_via(told, params), seconds=PLACED + API) as (api, dummy):
+            with config_map.reached(_via(told, params), seconds=LEADS + MOST + PLACED + API) as (api, dummy):
                 while True:
-                    leads = leads or _other(holder(api, told["lock"]), told["holder"])
+                    record = _record_of(api, told["lock"])
+                    if not leads:
+                        leads = _other(record.get("holderIdentity"), told["holder"])
+                        end = time.monotonic() + PLACED if leads else begin + _patience(record)
                     waiting = _unserved(api, waiting, count, others_say) if leads else waiting
-                    if leads and not waiting or time.monotonic() - begin > (PLACED if leads else LEADS):
-                        return _told(told, leads, waiting, others_say)
+                    if leads and not waiting or time.monotonic() > end:
+                        return _told(told, leads, waiting, others_say, end - begin)
                     time.sleep(EVERY)
         except ApiError as error:
-            trouble = error
-        if time.monotonic() - begin > PLACED:
-            return proof.FAILED, "it was restarted, and whether the pods are placed is not known, because the API does not answer as it should (%s)" % trouble
+            if time.monotonic() > max(end, begin + PLACED):
+                return proof.FAILED, "it was restarted, and whether the pods are placed is not known, because the API does not answer as it should (%s)" % error
         time.sleep(EVERY)
 
 
@@ -229,9 +244,9 @@ def _unserved(api, waiting, count, others_say):
     return left
 
 
-def _told(told, leads, waiting, others_say):
+def _told(told, leads, waiting, others_say, waited=LEADS):
     if not leads:
-        return proof.FAILED, "it was restarted, and nobody leads after %d s: see the logs of all schedulers" % LEADS
+        return proof.FAILED, "it was restarted, and nobody leads after %d s: see the logs of all schedulers" % waited
     name = files.one_line(leads, 120).rpartition("_")[0] or files.one_line(leads, 120)
     if waiting:
         return proof.FAILED, "%s leads now, but these pods still wait after %d s: %s; see what the scheduler says of them (kubectl describe pod)" % (

@@ -36,6 +36,8 @@ def do(step, wanted, host, dummy_params=None, proc=PROC):
             demand_same(asked, host)
             if used(asked["path"], proc, host) is not None:
                 demand_room(asked["path"], proc, host)
+        elif step.check:
+            _written(asked, step)  # which compares, and writes nothing
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)", {}
     except (guard.Refused, ChangeError) as error:
@@ -46,15 +48,18 @@ def do(step, wanted, host, dummy_params=None, proc=PROC):
 def _kept_off(step, asked, host):
     """The file that keeps it off at the next boot, proven by the compare and swap itself."""
     try:
-        if asked.get("sha256") is None:
-            done = change.create_file(asked["path"], b"", step, change.Attributes(0o644), make_folder=True)
-        else:
-            splices = [(begin, end, base64.b64decode(old), base64.b64decode(new)) for begin, end, old, new in asked["splices"]]
-            done = change.compare_and_swap(asked["path"], asked["sha256"], splices, step)
+        done = _written(asked, step)
     except (ChangeError, OSError) as error:
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
         return proof.ended(step, state, "%s of %s could not be written (%s): nothing was switched off" % (asked["path"], host, files.one_line(error)))
     return proof.ended(step, proof.PROVEN, None, {"path": asked["path"], "sha256": done["sha256_after"], "entry": done["entry"]})
+
+
+def _written(asked, step):
+    if asked.get("sha256") is None:
+        return change.create_file(asked["path"], b"", step, change.Attributes(0o644), make_folder=True)
+    splices = [(begin, end, base64.b64decode(old), base64.b64decode(new)) for begin, end, old, new in asked["splices"]]
+    return change.compare_and_swap(asked["path"], asked["sha256"], splices, step)
 
 
 def _switched_off(step, asked, host, proc):

@@ -11,6 +11,7 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import os
 import re
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import file_limit, guard, own_file, proof
@@ -135,9 +136,10 @@ def run(those, proc=PROC):
             refused.append("process %d keeps its limit until its unit is started again: %s" % (
                 pid, "it may use select(), which breaks beyond it" if one.get("select") else "raising it needs CAP_SYS_RESOURCE"))
             continue
-        former = nofile(pid, proc)
-        if former is None or procfs.ticks(pid, proc) != one["ticks"]:
-            refused.append("process %d has ended" % pid)
+        former, ticks = nofile(pid, proc), procfs.ticks(pid, proc)
+        if former is None or ticks != one["ticks"]:
+            there = os.path.exists("%s/%d/stat" % (proc, pid)) and ticks in (None, one["ticks"])
+            refused.append("process %d %s" % (pid, "keeps its limit until its unit is started again (what it has cannot be read)" if there else "has ended"))
             continue
         asked = aim(former, one)
         why = told(pid, asked)

@@ -41,8 +41,11 @@ def do(step, wanted, host, dummy_params=None):
     try:
         done = switch(path, _digest(to), None, step)
     except (ChangeError, OSError) as error:
-        state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return proof.ended(step, state, "the kubelet of %s was not unmasked: %s" % (host, files.one_line(error, 600)))
+        changed = getattr(error, "changed", False)
+        if changed:
+            _reload()  # the mask is gone: nobody comes back to tell systemd
+        return proof.ended(step, proof.FAILED if changed else proof.NOT_DONE, "the kubelet of %s %s: %s" % (
+            host, "is unmasked, but that is not proven" if changed else "was not unmasked", files.one_line(error, 600)))
     told = _reload()
     return _proven(step, name, host, path, to, done["entry"], told)
 

@@ -44,6 +44,12 @@ options:
       - Whether the run must hold the cluster's lock, as M(kubemend.remediation.cluster_lock) takes it.
     type: bool
     default: true
+  terminal:
+    description:
+      - Whether it is printed what a step waits for that takes long, how long at most, and what its interruption leaves behind. Goes to standard error
+        where the callback writes JSON.
+    type: bool
+    default: true
   kubeconfig:
     description:
       - Kubeconfig on the node whose client certificate asks components, and with which the API is written to. By default the ones
@@ -58,8 +64,11 @@ extends_documentation_fragment:
   - kubemend.remediation.node_step
 attributes:
   check_mode:
-    support: none
-    details: Skipped in check mode. The plan shows what would be done.
+    support: partial
+    details:
+      - In check mode the host is asked what the step looks at last before it changes anything, and nothing is changed. The answer goes to
+        C(looks.jsonl) in O(report_dir) and never fails the task. Skipped are steps that would find what one before them left, and those that can
+        be refused by nothing that is there now.
   diff_mode:
     support: none
     details: The plan shows the difference.
@@ -96,7 +105,7 @@ id:
   type: str
   sample: 01-m2-kube-scheduler-edit-manifest
 state:
-  description: V(done), V(rolled_back), V(refused), V(failed), or V(skipped) in check mode. Anything but V(done) fails the task.
+  description: V(done), V(rolled_back), V(refused) or V(failed), anything but V(done) fails the task. In check mode V(skipped), or how the step would end.
   returned: always
   type: str
   sample: done
@@ -120,14 +129,15 @@ def main():
             "report_dir": {"type": "path", "required": True},
             "ttl": {"type": "int", "default": 900},
             "locked": {"type": "bool", "default": True},
+            "terminal": {"type": "bool", "default": True},
             "kubeconfig": {"type": "path"},
             "kubectl": {"type": "path"},
         }),
-        supports_check_mode=False,
+        supports_check_mode=True,
     )
     if not module.params["step"] or not module.params["run_id"]:
         module.fail_json(msg="This module does its work through the action of the same name, which gives it the step.")
-    answer = apply_step.run(module.params)
+    answer = apply_step.run(dict(module.params, check=module.params["check"] or module.check_mode))
     module.exit_json(changed=answer["changed"], document=answer)
 
 

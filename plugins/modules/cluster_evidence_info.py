@@ -70,6 +70,23 @@ options:
     type: list
     elements: str
     default: []
+  settle:
+    description:
+      - Report folder of a run that repaired. Where one of its steps brought a kubelet back, the API is asked again and again until its Node is
+        Ready and without the taints C(node.kubernetes.io/not-ready) and C(node.kubernetes.io/unreachable), for two minutes after the last step
+        at most. Where none did, nobody is asked and the status is V(skipped).
+      - Use it with O(collectors) V(nodes), and without O(evidence_dir).
+    type: path
+  patient:
+    description:
+      - With O(settle), whether to wait too for an API that does not answer yet. For the last host of a loop.
+    type: bool
+    default: false
+  terminal:
+    description:
+      - Whether it is printed what O(settle) waits for. Goes to standard error where the callback writes JSON.
+    type: bool
+    default: true
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.info
@@ -101,7 +118,7 @@ host:
   type: str
   sample: m1
 status:
-  description: V(ok), V(error), V(unreachable), or V(skipped) where another host answered for the same cluster.
+  description: V(ok), V(error), V(unreachable), or V(skipped) where another host answered for the same cluster, or there is nothing to wait for.
   returned: always
   type: str
   sample: ok
@@ -152,6 +169,9 @@ def main():
             kubectl=dict(type="str"),
             timeout=dict(type="int", default=30),
             skip_clusters=dict(type="list", elements="str", default=[]),
+            settle=dict(type="path"),
+            patient=dict(type="bool", default=False),
+            terminal=dict(type="bool", default=True),
         ),
         supports_check_mode=True,
     )

@@ -90,6 +90,12 @@ options:
     description:
       - A run whose lock counts for nothing, as C(kubemend_take_lock). That of a process of this controller which has ended never does.
     type: str
+  asked:
+    description:
+      - Without effect but where O(mode=plan). With V(false), and where hosts can be asked what steps of the plan look at last, nothing is reported yet,
+        and the steps are returned as C(looks). M(kubemend.remediation.apply_step) asks their hosts in check mode, and the same task with V(true) reports.
+    type: bool
+    default: true
   probe:
     description:
       - Whether the plan ends with a Job that must get exactly one pod, as C(kubemend_probe).
@@ -166,6 +172,19 @@ options:
       - An earlier C(report.json), or the folder of its run. The report then says what is new, gone and unchanged, and O(fail_on) counts only what
         is new.
     type: path
+  hosts:
+    description:
+      - Every host of the run, with its roles (C(control_plane), C(node)), as M(kubemend.remediation.run_journal) returns them in C(groups).
+        A host without a file of evidence is one with which Ansible could not begin. It gets one that says so, with Ansible's message where
+        the task that asked it was registered as C(_kubemend_asked). Without effect where O(mode=replay).
+    type: dict
+    default: {}
+  api_hosts:
+    description:
+      - The hosts through which the API was asked. Those of them with which Ansible could not begin are told for that, too.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.info
@@ -216,6 +235,12 @@ summary:
   returned: when the evidence could be judged
   type: dict
   sample: {"critical": 2, "warning": 0, "present": 2, "unknown": 0, "clear": 14, "not_applicable": 1}
+looks:
+  description: The steps whose hosts are to be asked before there is a report. Codes, summary and bundle are returned by the second task alone.
+  returned: where O(asked=false) and there are such
+  type: list
+  elements: dict
+  sample: [{"id": "01-m2-kube-scheduler-edit-manifest", "host": "m2"}]
 bundle:
   description: The file that the run was packed into, null without O(bundle) and where it could not be written.
   returned: when the evidence could be judged

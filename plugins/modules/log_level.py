@@ -97,6 +97,25 @@ options:
       - Seconds that the host may take, beside those for each level.
     type: int
     default: 30
+  formats:
+    description:
+      - With V(html) C(report.html) is written beside C(report.txt), with V(junit) C(junit.xml).
+    type: list
+    elements: str
+    choices: [terminal, json, html, junit]
+    default: []
+  hosts:
+    description:
+      - Every host of the run with its roles, for V(planned). One without a file of evidence is one with which Ansible could not begin, and gets one that
+        says so.
+    type: dict
+    default: {}
+  api_hosts:
+    description:
+      - The hosts through which the API was asked.
+    type: list
+    elements: str
+    default: []
   terminal:
     description:
       - Whether the report is printed, as V(terminal) among C(kubemend_report_formats) says. It is written in any case.
@@ -142,8 +161,8 @@ EXAMPLES = r"""
 - name: Put the levels back that this host raised
   kubemend.remediation.log_level:
     state: restored
-    report_dir: "{{ _kubemend_run.report_dir }}"
-    run_id: "{{ _kubemend_run.run_id }}"
+    report_dir: "{{ run.report_dir }}"
+    run_id: "{{ run.run_id }}"
   become: true
 """
 
@@ -213,6 +232,9 @@ def main():
             "kubeconfig": {"type": "path"},
             "kubectl": {"type": "path"},
             "timeout": {"type": "int", "default": 30},
+            "formats": {"type": "list", "elements": "str", "choices": ["terminal", "json", "html", "junit"], "default": []},
+            "hosts": {"type": "dict", "default": {}},
+            "api_hosts": {"type": "list", "elements": "str", "default": []},
             "terminal": {"type": "bool", "default": True},
             "targets": {"type": "list", "elements": "dict", "default": []},
             "program": {"type": "str"},

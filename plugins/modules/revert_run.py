@@ -82,6 +82,13 @@ options:
       - Seconds that a node may take for its list.
     type: int
     default: 30
+  formats:
+    description:
+      - With V(html) O(state=reported) writes C(report.html) too, with V(junit) C(junit.xml).
+    type: list
+    elements: str
+    choices: [terminal, json, html, junit]
+    default: []
   terminal:
     description:
       - Whether the report is printed, as V(terminal) among C(kubemend_report_formats) says. It is written in any case.
@@ -193,6 +200,7 @@ def main():
             "allow": {"type": "list", "elements": "str", "default": []},
             "kubeconfig": {"type": "path"},
             "timeout": {"type": "int", "default": 30},
+            "formats": {"type": "list", "elements": "str", "choices": ["terminal", "json", "html", "junit"], "default": []},
             "terminal": {"type": "bool", "default": True},
             "host": {"type": "str"},
             "lock": {"type": "dict"},

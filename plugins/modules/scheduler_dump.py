@@ -104,11 +104,11 @@ EXAMPLES = r"""
 - name: Make it log its cache
   kubemend.remediation.scheduler_dump:
     state: dumped
-    report_dir: "{{ _kubemend_run.report_dir }}"
-    run_id: "{{ _kubemend_run.run_id }}"
+    report_dir: "{{ run.report_dir }}"
+    run_id: "{{ run.run_id }}"
   become: true
   delegate_to: "{{ item }}"
-  loop: "{{ _kubemend_leading.hosts }}"
+  loop: "{{ leading.hosts }}"
 """
 
 RETURN = r"""

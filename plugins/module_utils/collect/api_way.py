@@ -14,7 +14,7 @@ __metaclass__ = type
 import re
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, kubeconfig
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Denied
 
 SERVER = re.compile(r"^(https?)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::([0-9]{1,5}))?(?:/|$)")
 SECONDS = 3.0  # for the connections together, and for the certificate
@@ -25,7 +25,10 @@ NAME, CONNECTION, CERTIFICATE = "name", "connection", "certificate"
 def collect(context):
     """{server, address, failed, error}: failed is the first of name, connection and certificate that is not well, None where all are."""
     known = context.data.get("kubelet") or {}
-    text = (known.get("kubeconfig") or {}).get("text")
+    record = known.get("kubeconfig") or {}
+    if record.get("error") == "denied":
+        raise Denied("the kubelet's kubeconfig, which names the server, may not be read")
+    text = record.get("text")
     server = kubeconfig.anywhere(text, "server") if text else None
     if not server:
         raise Absent("no kubeconfig of a kubelet that names a server")

@@ -12,7 +12,7 @@ __metaclass__ = type
 
 import os
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, limits, procfs, swap
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, firewall, limits, procfs, swap
 
 MODULES = ("br_netfilter", "overlay")
 RUNNING = ("net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables")
@@ -27,16 +27,17 @@ MAX_TEXT, MAX_FILES, MAX_MOUNTS = 65536, 100, 8 * 1024 * 1024
 
 def collect(context):
     """What the kernel has, what names it for the next boot, and how the folders of kubelet, runtime and etcd are mounted."""
-    context.source = "/proc, /sys, modules-load.d, /etc/selinux/config"
+    context.source = "/proc, /sys, modules-load.d, /etc/selinux/config, firewalld, ufw"
     argv = (context.data.get("kubelet") or {}).get("argv") or []
     here = folders(procfs.flag(argv, "root-dir") or KUBELET)
     paths, unlisted = limits.conf_files(_load())
     paths += [SINGLE] if os.path.lexists(SINGLE) else []
     context.truncated = len(paths) > MAX_FILES
     records = [files.record(path, limit=MAX_TEXT) for path in paths[:MAX_FILES]]
+    modes = selinux()
     return {"running": running(), "modules": modules(), "tree": os.path.isdir("/lib/modules/" + os.uname()[2]), "modules_files": records + unlisted,
-            "cmdline": cmdline(swap.whole("/proc/cmdline")), "folders": here, "mounts": mounts(_mounts(), points(here)), "selinux": selinux(),
-            "container": swap.container()}
+            "cmdline": cmdline(swap.whole("/proc/cmdline")), "folders": here, "mounts": mounts(_mounts(), points(here)), "selinux": modes,
+            "container": swap.container(), "firewall": firewall.collect(), "denials": firewall.denials() if modes["enforce"] == "1" else None}
 
 
 def _load():

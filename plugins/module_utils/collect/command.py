@@ -70,12 +70,12 @@ def start(argv):
 
 
 def _read(argv, read, pid, seconds, limit):
-    end, chunks, size = time.time() + seconds, [], 0
+    end, chunks, size = time.monotonic() + seconds, [], 0
     poll = select.poll()
     poll.register(read, select.POLLIN | select.POLLHUP)
     try:
         while size < limit:
-            if not poll.poll(max(0, int((end - time.time()) * 1000))):
+            if not poll.poll(max(0, int((end - time.monotonic()) * 1000))):
                 raise CommandError("%s did not end within %d s" % (argv[0], seconds))
             chunk = os.read(read, 65536)
             if not chunk:

@@ -9,7 +9,7 @@ __metaclass__ = type
 
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs, web
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, jsonline, procfs, web
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, in_this_network
 
 # secure port; insecure port and its flags, gone since 1.24
@@ -31,7 +31,7 @@ def collect(context):
     context.source = "healthz, configz and metrics of the processes"
     usable = list(credentials.of_components(context.params, everyone))
     components = []
-    patience = time.time() + PATIENCE  # for all of them together
+    patience = time.monotonic() + PATIENCE  # for all of them together
     for process in asked:
         found = _ask(process, usable, context, tls.context, patience)
         # the one that was let in goes first at the next component
@@ -62,7 +62,7 @@ def _ask(process, usable, context, tls, patience):
                 return found
         refused = found["configz"]["status"] in (401, 403)
         young = process["started_at"] and time.time() - process["started_at"] < YOUNG + PATIENCE
-        if not refused or not young or time.time() + PAUSE > patience or not context.seconds(EACH):
+        if not refused or not young or time.monotonic() + PAUSE > patience or not context.seconds(EACH):
             break
         time.sleep(PAUSE)
     if secure and not usable:
@@ -133,9 +133,8 @@ def configz(status, body):
     """The leader election of /configz, in the names that the version gives it."""
     if status != 200:
         return {"status": status, "leader_election": None, "error": "HTTP %d" % status}
-    import json
     try:
-        whole = json.loads(body.decode("utf-8", "replace"))
+        whole = jsonline.loads(body.decode("utf-8", "replace"))
     except ValueError:
         return {"status": status, "leader_election": None, "error": "the answer is no JSON"}
     part = _member(whole, "componentconfig") or _member(_member(whole, "kubecontrollermanager.config.k8s.io"), "generic")

@@ -49,7 +49,7 @@ def connect(path, seconds):
 
 def version(path, of, seconds):
     """The status that /runtime.<of>.RuntimeService/Version ends with, or one of SILENT, CLOSED and ODD, or why there is no connection."""
-    end = time.time() + seconds
+    end = time.monotonic() + seconds
     plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         plain.settimeout(seconds)
@@ -89,7 +89,7 @@ def _answer(plain, end):
     held, seen = b"", 0
     while seen < MAX_ANSWER:
         while len(held) < 9 or len(held) < 9 + int.from_bytes(held[:3], "big"):
-            left = end - time.time()
+            left = end - time.monotonic()
             if left <= 0:
                 return SILENT
             plain.settimeout(left)

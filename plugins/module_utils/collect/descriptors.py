@@ -13,7 +13,7 @@ __metaclass__ = type
 import os
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, limits, procfs, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, limits, pinning, procfs, unit
 
 INOTIFY = ("anon_inode:inotify", "anon_inode:[inotify]")
 WATCH = b"inotify wd:"
@@ -30,7 +30,8 @@ class _Gone(Exception):
 def collect(context):
     """Who holds what, as far as the time reaches. A descriptor that a child inherited counts for each: an upper bound."""
     context.source = "/proc/*/fd"
-    found = walk(time.time() + context.seconds(SECONDS))
+    found = walk(time.monotonic() + context.seconds(SECONDS))
+    name_pods(found["inotify"] + found["nofile"])
     return dict(found, units=units(found["nofile"], context.seconds(5)))
 
 
@@ -39,7 +40,7 @@ def walk(end, proc="/proc"):
     found = {"processes": 0, "denied": 0, "complete": True}
     holders, full, users, ours = [], [], {}, _link(proc + "/self/ns/user")
     for pid in sorted(int(name) for name in os.listdir(proc) if name.isdecimal()):
-        if time.time() >= end:
+        if time.monotonic() >= end:
             found["complete"] = False
             break
         where = "%s/%d" % (proc, pid)
@@ -88,7 +89,7 @@ def _count(seen, where, end):
     with os.scandir(where + "/fd") as entries:
         for entry in entries:
             seen["open"] += 1
-            if not seen["open"] % EVERY and time.time() >= end:
+            if not seen["open"] % EVERY and time.monotonic() >= end:
                 seen["late"] = True
                 return
             if seen["denied"] or seen["late"]:
@@ -117,7 +118,7 @@ def watches(path, end):
             count += chunk.count(WATCH)
             # no occurrence fits into what is kept: none counts twice
             rest = chunk[1 - len(WATCH):]
-            if time.time() >= end:
+            if time.monotonic() >= end:
                 return count, True
     finally:
         os.close(descriptor)
@@ -130,8 +131,18 @@ def holder(pid, uid, where):
             "pod_uid": group["pod_uid"], "container_id": group["container_id"]}
 
 
+def name_pods(holders):
+    """Add to those of containers the pod (namespace/name) and the container's name, None where no link of the kubelet's tells them."""
+    names = pinning.container_names() if any(one["container_id"] for one in holders) else {}
+    for one in holders:
+        one["pod"], one["container"] = names.get(one["container_id"]) or (None, None)
+
+
 def units(full, seconds):
-    """What systemd gives the services of those near their limit, and which files say so; None where it does not answer. Without any it is not asked."""
+    """What systemd gives the services of those near their limit, and which files say so; None where it does not answer. Without any it is not asked.
+
+    main: the service's first process where that is another one: what it starts next has its limit.
+    """
     names = sorted(set(one["unit"] for one in full if one["unit"] and limits.UNIT.match(one["unit"])))
     if not names:
         return []
@@ -139,7 +150,12 @@ def units(full, seconds):
         blocks = unit.show(names, limits.PROPERTIES, seconds)
     except (command.CommandError, OSError):
         return None
-    return [one for one in map(limits.of_unit, blocks.values()) if one]
+    found, near = [], [one.get("pid") for one in full]
+    for block in blocks.values():
+        one, main = limits.of_unit(block), procfs.number(block.get("MainPID", ["0"])[0])
+        if one:
+            found.append(dict(one, main=limits.process(main, "", one["name"]) if main and main not in near else None))
+    return found
 
 
 def most(holders):

@@ -11,11 +11,10 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-import contextlib
 import os
 import stat
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs, spec
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, jsonline, procfs, spec
 
 FOLDER = "/var/lib/kubelet/device-plugins"
 CHECKPOINT = "kubelet_internal_checkpoint"
@@ -57,11 +56,14 @@ def running(folder=FOLDER):
 def names(uids, logs="/var/log/pods"):
     """These pods as namespace/name, or by UID where the kubelet's folder of their logs is gone."""
     known = {}
-    with contextlib.suppress(OSError):
-        for name in os.listdir(logs):
-            namespace, dummy, rest = name.partition("_")
-            pod, dummy, uid = rest.rpartition("_")
-            known[uid] = "%s/%s" % (namespace, pod)
+    try:
+        names = os.listdir(logs)
+    except OSError:
+        names = []
+    for name in names:
+        namespace, dummy, rest = name.partition("_")
+        pod, dummy, uid = rest.rpartition("_")
+        known[uid] = "%s/%s" % (namespace, pod)
     return sorted(known.get(uid, uid) for uid in uids)
 
 
@@ -77,7 +79,10 @@ def alive(uids):
 
 def answers(path):
     """Whether a process listens there: True, False, or None where that cannot be told. Nothing is said to it."""
-    import socket
+    try:
+        import _socket as socket  # the module behind socket, without enum, selectors and re
+    except ImportError:
+        import socket
     probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     probe.settimeout(CONNECT_SECONDS)
     try:
@@ -111,10 +116,9 @@ def checkpoint(path, context):
 
 def _parsed(data, context):
     import binascii
-    import json
     if not data.strip():
         raise ValueError("it is empty")
-    record = json.loads(data.decode("utf-8"))
+    record = jsonline.loads(data.decode("utf-8"))
     held = record["Data"]
     entries, texts, numa = [], [], False
     for entry in held.get("PodDeviceEntries") or []:

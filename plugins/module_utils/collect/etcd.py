@@ -7,7 +7,7 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs, web
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, jsonline, procfs, web
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Failed, in_this_network
 
 PATHS = ("/v3/cluster/member/list", "/v3beta/cluster/member/list")  # the second for etcd 3.3
@@ -112,7 +112,7 @@ def parsed(url):
     scheme, dummy, rest = url.rpartition("://")
     rest = rest.split("/", 1)[0]
     host, colon, port = rest.rpartition(":")
-    if not colon or not port.isdigit():
+    if not colon or not port.isdecimal() or len(port) > 5:
         host, port = rest, "2379"
     return scheme or "http", web.reachable(host), int(port)
 
@@ -133,14 +133,13 @@ def is_local(address):
 
 def members(body):
     """{cluster_id, members} of the gateway's JSON; ids are strings there."""
-    import json
     try:
-        answer = json.loads(body.decode("utf-8", "replace"))
+        answer = jsonline.loads(body.decode("utf-8", "replace"))
         listed = answer["members"]
         return {"cluster_id": _text(answer["header"].get("cluster_id")), "members": [
             {"id": _text(one.get("ID")), "name": one.get("name") or "", "peer_urls": list(one.get("peerURLs") or []),
              "client_urls": list(one.get("clientURLs") or []), "learner": bool(one.get("isLearner"))} for one in listed]}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise web.HttpError("the answer is no member list")
 
 

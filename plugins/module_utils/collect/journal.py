@@ -65,14 +65,14 @@ def _ever_raised(runs):
 
 def _levels(clock):
     """overdue: its time was over a minute ago, or the node was started again since."""
-    from ansible_collections.kubemend.remediation.plugins.module_utils import level, log_level
+    from ansible_collections.kubemend.remediation.plugins.module_utils import level, level_time
     found = []
     for item in level.raised(ROOT):
         intent = item["intent"]
         boot_id, uptime = intent["clock"]
         left = uptime + intent["seconds"] - clock[1] if boot_id == clock[0] else PATIENCE - clock[1]
         found.append(dict([(name, intent[name]) for name in ("path", "real", "level", "former", "at")],
-                          run_id=item["run_id"], entry=item["entry"], until=log_level.until(item["run_id"], ROOT), overdue=left < -PATIENCE,
+                          run_id=item["run_id"], entry=item["entry"], until=level_time.until(item["run_id"], ROOT), overdue=left < -PATIENCE,
                           restart=False, by_hand=None))
     return found
 
@@ -83,17 +83,17 @@ def _by_restart():
     run_ids = sorted(set(os.path.basename(os.path.dirname(path)) for path in glob.glob(ROOT + "/journal/*/proof-raise-*")))
     if not run_ids:
         return []
-    from ansible_collections.kubemend.remediation.plugins.module_utils import level, level_restart, log_level
+    from ansible_collections.kubemend.remediation.plugins.module_utils import level, level_raised, level_time
     found = []
     for run_id in run_ids:
-        raised = [(one, None) for one in level_restart.left(run_id, ROOT)]
-        raised += [(one, why) for one, (up, why) in level_restart.edited(run_id, ROOT) if up]
+        raised = [(one, None) for one in level_raised.left(run_id, ROOT)]
+        raised += [(one, why) for one, (up, why) in level_raised.edited(run_id, ROOT) if up]
         for one, by_hand in raised:
             former = (one.get("former") or {}).get("argv") or []
             found.append({"path": "log level of %s" % one.get("component"), "real": "level:%s" % one.get("component"), "run_id": run_id,
-                          "level": level_restart.raised_to(one), "former": str(level.of_argv(former)),
+                          "level": level_raised.raised_to(one), "former": str(level.of_argv(former)),
                           "at": one.get("at"), "entry": "proof-%s" % one.get("step"), "restart": True,
-                          "until": log_level.until(run_id, ROOT), "overdue": log_level.overdue(run_id, ROOT, PATIENCE), "by_hand": by_hand})
+                          "until": level_time.until(run_id, ROOT), "overdue": level_time.overdue(run_id, ROOT, PATIENCE), "by_hand": by_hand})
     return found
 
 

@@ -80,13 +80,18 @@ def here(processes):
     return process, units.get(_unit_of(process, units), {}), trouble
 
 
-def _units():
+def question():
+    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
     names = [UNIT]
     for path, others in OTHERS:
         if os.path.isdir(path):
             names += others
+    return names, unit.PROPERTIES, True
+
+
+def _units():
     try:
-        return unit.show(names), None
+        return unit.show(question()[0]), None
     except CommandError as error:
         return {}, str(error)
 

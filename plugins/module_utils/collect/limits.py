@@ -49,10 +49,16 @@ def collect(context):
     return found
 
 
+def question():
+    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    return [name for name, dummy in ROLES], PROPERTIES, False
+
+
 def _blocks(seconds):
     """systemd's properties of the units, in the order of ROLES; None where it does not answer."""
+    names, properties, dummy = question()
     try:
-        return unit.show([name for name, dummy in ROLES], PROPERTIES, seconds)
+        return unit.show(names, properties, seconds)
     except (command.CommandError, OSError):
         return None
 

@@ -10,7 +10,7 @@ __metaclass__ = type
 import os
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Denied
 
 MAX_FILES = 200
 MAX_TEXT = 2 * 1024 * 1024
@@ -18,8 +18,11 @@ MAX_TEXT = 2 * 1024 * 1024
 
 def collect(context):
     """Every entry that the kubelet would load: whatever does not begin with a dot, backups too."""
-    folder = (context.data.get("kubelet") or {}).get("static_pod_path")
+    known = context.data.get("kubelet") or {}
+    folder = known.get("static_pod_path")
     if not folder:
+        if any((one or {}).get("error") == "denied" for one in [known.get("config")] + (known.get("config_dropins") or [])):
+            raise Denied("the kubelet's configuration, which names the folder of static pods, may not be read")
         raise Absent("the kubelet has no folder of static pods")
     context.source = folder
     try:

@@ -15,38 +15,46 @@ CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"
 LOGS = "/var/log/containers"
 ROOT_DIR = "/var/lib/kubelet"
+# What a kubelet makes of them its version decides.
+VERSIONED = ("swapBehavior", "NodeSwap", "AllAlpha", "AllBeta", "docker", "--container-runtime=", "--container-runtime ")
 MAX_CONTAINERS, MAX_PODS, MAX_TASKS = 2000, 2000, 10
+MAX_READ = 20000  # tasks that are looked at
 
 
 def collect(context):
-    """{root_dir, cpu_state, memory_state, cpus, pods, containers, frozen, runc, kubelet_version}.
+    """{root_dir, cpu_state, memory_state, cpus, pods, containers, frozen, stuck, runc, kubelet_version}.
 
     cpu_state, memory_state: records of the files, None where there is none. cpus: {online, possible, isolated, topology: [[cpu, core,
     socket, NUMA node]]}, lists as the kernel writes them. pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod, name,
     container_id, pid, static, cpus, allowed}]: the set of its cgroup, and the one of its first process, None where it cannot be read;
     pod (namespace/name) and name are None where no link of the kubelet's tells it. frozen: [{pod_uid, container_id, path, state, tasks:
-    [[pid, name, state]]}] of cgroups that are not thawed. Topology, containers, frozen and the versions are None where neither the CPU
-    manager's state nor the kubelet's configuration has the policy static: nobody is pinned there.
+    [[pid, name, state]]}] of cgroups that are not thawed. stuck: [{pod_uid, pod, name, container_id, tasks}] of containers with tasks in state D,
+    which no freezer stops; None unless the deep tier was asked for. Topology, containers, frozen and runc are None where neither the CPU manager's state
+    nor the kubelet's configuration has the policy static, unless the deep tier was asked for: nobody is pinned there. So is kubelet_version, if
+    that kubelet is well and told nothing whose meaning its version decides: 60 ms of the processor and 50 MB for a program that says its name.
     """
     kubelet = context.data.get("kubelet") or {}
     root = procfs.flag(kubelet.get("argv") or [], "root-dir") or ROOT_DIR
     context.source = root
     found = {"root_dir": root, "cpu_state": _state(root + "/cpu_manager_state"), "memory_state": _state(root + "/memory_manager_state"),
              "cpus": dict((name, _line("%s/%s" % (CPUS, name))) for name in ("online", "possible", "isolated")),
-             "pods": _pods(root, context), "containers": None, "frozen": None, "runc": None, "kubelet_version": None}
-    pinned = "static" in ((found["cpu_state"] or {}).get("text") or "") + _told(kubelet)
+             "pods": _pods(root, context), "containers": None, "frozen": None, "stuck": None, "runc": None, "kubelet_version": None}
+    told = _words(kubelet)
+    pinned = context.params.get("deep") or "static" in (((found["cpu_state"] or {}).get("text") or "") + told).replace("staticPod", "").lower()
     found["cpus"]["topology"] = topology() if pinned else None
     if pinned:
         containers = _containers(context)
         found["frozen"] = _frozen(containers)
+        found["stuck"] = _stuck(containers) if context.params.get("deep") else None
         found["containers"] = [dict((key, one[key]) for key in one if key != "folder") for one in containers]
         found["runc"] = _version("runc", context)
+    if pinned or (kubelet.get("healthz") or {}).get("status") != 200 or any(word in told for word in VERSIONED):
         found["kubelet_version"] = _version((kubelet.get("process") or {}).get("exe") or "kubelet", context)
     return found
 
 
-def _told(kubelet):
-    """All that the kubelet is told, as one text: where the word static is not in it, its policy is none."""
+def _words(kubelet):
+    """All that the kubelet is told, as one text: where the word static is not in it (but as in staticPodPath), its policies are none."""
     records = [kubelet.get("config") or {}] + (kubelet.get("config_dropins") or [])
     return " ".join((kubelet.get("argv") or []) + [one.get("text") or "" for one in records])
 
@@ -71,7 +79,9 @@ def _version(program, context):
 
 
 def _state(path):
-    return files.record(path) if os.path.lexists(path) else None
+    """Its record, also where this user may not look whether there is one; None where there is none."""
+    found = files.record(path)
+    return None if found["error"] == "missing" and not found["link"] else found
 
 
 def topology(root=CPUS, nodes=NODES):
@@ -104,7 +114,7 @@ def _number(path):
 def _containers(context):
     """One entry for each container of a pod that has a process, by its oldest one."""
     hierarchy = _hierarchy(files.text("/proc/self/mountinfo", 4194304) or "")
-    names, found = _names(), {}
+    names, found = container_names(), {}
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         text = files.text("/proc/%d/cgroup" % pid)
         group = procfs.cgroup(text or "")
@@ -120,7 +130,7 @@ def _containers(context):
     return list(found.values())
 
 
-def _names():
+def container_names():
     """Container id -> (namespace/pod, name in its pod), by the links to its log: <pod>_<namespace>_<container>-<id>.log."""
     found = {}
     for name in os.listdir(LOGS) if os.path.isdir(LOGS) else ():
@@ -203,10 +213,36 @@ def _freezers(one):
             yield "/sys/fs/cgroup/freezer" + path, "freezer.state", "THAWED"
 
 
+def _stuck(containers):
+    """Those of these containers that have tasks in state D."""
+    found, left = [], MAX_READ
+    for one in containers:
+        listed = _listed(one["folder"])[:left]
+        left -= len(listed)
+        tasks = [task for task in _told(listed) if task[2] == "D"]
+        if tasks:
+            found.append(dict(((key, one[key]) for key in ("pod_uid", "pod", "name", "container_id")), tasks=tasks[:MAX_TASKS]))
+    return found
+
+
 def _tasks(folder):
-    """[[pid, name, state]] of the first processes of a cgroup: one in state D does not freeze."""
+    """[[pid, name, state]] of tasks of a cgroup, first those in state D: one such does not freeze."""
+    return sorted(_told(_listed(folder)[:MAX_READ]), key=lambda task: task[2] != "D")[:MAX_TASKS]
+
+
+def _listed(folder):
+    """The tasks of a cgroup: of each thread its own, where the hierarchy tells them."""
+    for name in ("tasks", "cgroup.threads", "cgroup.procs") if folder else ():
+        text = files.text("%s/%s" % (folder, name), 1048576)
+        if text is not None:
+            return text.split()
+    return []
+
+
+def _told(pids):
+    """[[pid, name, state]] of those that are there still."""
     found = []
-    for pid in (files.text(folder + "/cgroup.procs") or "").split()[:MAX_TASKS]:
+    for pid in pids:
         name, dummy, rest = (files.text("/proc/%s/stat" % pid) or "").rpartition(") ")
         if rest:
             found.append([int(pid), files.one_line(name.partition("(")[2], 20), rest[:1]])

@@ -14,7 +14,7 @@ __metaclass__ = type
 import os
 import stat
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import cri, files, kubeconfig, procfs, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, cri, files, kubeconfig, kubelet_end, procfs, unit
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.command import CommandError
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Failed
 
@@ -37,29 +37,36 @@ LOADED = ("/etc/systemd/system", "/run/systemd/generator.early", "/run/systemd/g
           "/usr/lib/systemd/system", "/lib/systemd/system")
 NONE = {"LoadState": ["not-found"]}
 MAX_WANTED, MAX_CONFIG, MAX_PLUGINS, MAX_DROPINS = 20, 256 * 1024, 50, 50
+READ_LINES, READ_BYTES, KEPT, LONGEST = 200, 512 * 1024, 8, 400
+# containerd's database of containers and images, and what bbolt looks for: its magic number in the first or second page, of whatever size.
+CONTAINERD_ROOT, METADATA, MAGIC, PAGES, AT = "/var/lib/containerd", "io.containerd.metadata.v1.bolt/meta.db", b"\xed\xda\x0c\xed", 15, 16
 CONNECT = 2.0  # seconds for a connection, and for an answer
 
 
 def collect(context):
-    """{endpoint, docker, kind, path, units, socket, error, calls, config}.
+    """{endpoint, docker, kind, path, units, socket, error, calls, config, metadata}.
 
     docker: whether the kubelet was told to use docker itself; units: of UNITS, in their order, each as the collector kubelet gives one, with
-    wanted_by, brought_by and trigger, or {name, absent};
+    wanted_by, brought_by and trigger, and said: the last lines of one that ended, or {name, absent};
     socket: present, missing, other or denied; error: why it takes no connection, None where it does or was not asked; calls: {version of the CRI:
-    the status that a call ends with, or an error}, config: containerd's, where it refuses calls.
+    the status that a call ends with, or an error}, config and metadata: containerd's, where it refuses calls.
     """
     known = context.data.get("kubelet")
     if not known:
         raise Absent("no kubelet")
     named = endpoint(known)
     family = (known.get("unit") or {}).get("name") or ""
+    names, properties, dummy = question()
     try:
-        blocks = {} if named and within(named) else unit.show(OWN + SOCKETS, PROPERTIES)
+        blocks = {} if named and within(named) else unit.show(names, properties)
     except CommandError as error:
         raise Failed(str(error))
     kind, path = kind_of(named, family, told_docker(known), [name for name in OWN if unit.unit(blocks.get(name, NONE))])
     found = {"endpoint": files.one_line(named, 200) if named else None, "docker": told_docker(known), "kind": kind, "path": path, "socket": None, "error": None,
-             "asked": False, "calls": {}, "config": None, "units": [_unit(name, blocks) for name in names_of(kind, blocks)]}
+             "asked": False, "calls": {}, "config": None, "metadata": None, "units": [_unit(name, blocks) for name in names_of(kind, blocks)]}
+    for one in found["units"]:
+        if not one["absent"]:
+            one["said"] = said(one["name"], context.seconds(3)) if ended(one) else []
     if kind == EMBEDDED or path is None:
         return found
     context.source = path
@@ -67,6 +74,11 @@ def collect(context):
     if found["socket"] == "present" and runs(found["units"], family, known):
         _ask(found, blocks)
     return found
+
+
+def question():
+    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    return OWN + SOCKETS, PROPERTIES, True
 
 
 def endpoint(known):
@@ -146,6 +158,34 @@ def _unit(name, blocks):
     return found
 
 
+def ended(one):
+    """Whether it ended of something, or is started again and again: one that was stopped in order said nothing of that."""
+    return one["active_state"] in ("failed", "activating") or (one["active_state"] == "inactive" and one["result"] not in ("success", ""))
+
+
+def said(name, seconds):
+    """The last of its own lines in the journal, oldest first, without the stacks of Go; [] where nobody may read them."""
+    try:
+        text = command.run(["journalctl", "--no-pager", "--all", "-q", "-r", "-o", "short-iso", "-n", str(READ_LINES), "-u", name], seconds, READ_BYTES)
+    except CommandError:
+        return []
+    lines = kubelet_end.without_stacks([line[:4 * LONGEST] for line in text.split("\n")[::-1] if "]: " in line and " systemd[1]: " not in line])
+    return [files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace") for line in lines[-KEPT:]]
+
+
+def metadata(root=CONTAINERD_ROOT):
+    """{path, size, valid} of containerd's database, None where it cannot be read; an empty one is valid: containerd begins a new one in it."""
+    path = os.path.join(root, METADATA)
+    try:
+        with open(path, "rb") as file:
+            data = file.read((1024 << PAGES) + AT + len(MAGIC))
+            size = os.fstat(file.fileno()).st_size
+    except OSError:
+        return None
+    places = [AT] + [(1024 << power) + AT for power in range(PAGES + 1)]
+    return {"path": path, "size": size, "valid": not size or any(data[place:place + len(MAGIC)] == MAGIC for place in places)}
+
+
 def brings(target, name, folders=LOADED):
     """Whether a link or a drop-in of this target starts the unit at a boot, as vendors of images have it (Flatcar, COS, extensions of systemd)."""
     for folder in folders:
@@ -196,6 +236,8 @@ def _ask(found, blocks):
     if found["kind"] == CONTAINERD and cri.UNIMPLEMENTED in found["calls"].values():
         argv = unit.command_line(blocks.get("containerd.service") or {})
         found["config"] = plugins(procfs.flag(argv, "config") or procfs.flag(argv, "c") or "/etc/containerd/config.toml")
+        named = procfs.flag(argv, "root") or root_of(found["config"]["path"])
+        found["metadata"] = metadata(named or CONTAINERD_ROOT)
 
 
 def plugins(path):
@@ -216,6 +258,18 @@ def plugins(path):
             found["disabled_plugins"] = _quoted(_bare(value).partition("]")[0])[:MAX_PLUGINS]
             break
     return found
+
+
+def root_of(path):
+    """The folder that containerd's configuration names as its root; None where it names none."""
+    for row in (files.text(path, MAX_CONFIG) or "").split("\n"):
+        if row.lstrip().startswith("["):
+            break
+        key, equal, value = row.partition("=")
+        if equal and key.strip() == "root":
+            found = value.strip()[1:].partition(value.strip()[:1])[0] if value.strip()[:1] in ("'", '"') else ""
+            return found if found.startswith("/") else None
+    return None
 
 
 def _bare(value):

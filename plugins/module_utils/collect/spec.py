@@ -35,11 +35,11 @@ class Failed(Exception):
 
 class Collector:
     """Name, what it reads, tier, seconds it may take, the collectors whose data it uses; what it is absent without: one of these
-    components, this path."""
+    components, this path; whether it asks systemd what its module's question() says."""
 
-    __slots__ = ("name", "reads", "tier", "timeout", "needs", "components", "path")
+    __slots__ = ("name", "reads", "tier", "timeout", "needs", "components", "path", "asks")
 
-    def __init__(self, name, reads, tier=CORE, timeout=10, needs=(), components=(), path=None):
+    def __init__(self, name, reads, tier=CORE, timeout=10, needs=(), components=(), path=None, asks=False):
         self.name = name
         self.reads = reads
         self.tier = tier
@@ -47,11 +47,15 @@ class Collector:
         self.needs = needs
         self.components = components
         self.path = path
+        self.asks = asks
+
+    def module(self):
+        """The code of it."""
+        return __import__(__name__.rpartition(".")[0] + "." + self.name, fromlist=["collect"])
 
     def run(self, context):
         """Its data. In the child: a module that does not even compile costs this collector only."""
-        module = __import__(__name__.rpartition(".")[0] + "." + self.name, fromlist=["collect"])
-        return module.collect(context)
+        return self.module().collect(context)
 
 
 def in_this_network(context, components):
@@ -77,12 +81,13 @@ class Context:
 
     def seconds(self, most):
         """How long one question may take, so that what is known already still gets home before the collector's own limit."""
-        return most if self.deadline is None else max(0.0, min(most, self.deadline - time.time() - MARGIN))
+        return most if self.deadline is None else max(0.0, min(most, self.deadline - time.monotonic() - MARGIN))
 
 
 COLLECTORS = (
     Collector("system", "host name, machine and boot id, kernel, distribution, cgroup version and addresses, from /proc, /etc and /sys"),
-    Collector("kubelet", "the kubelet's process, unit, configuration files, kubeconfig (masked), client certificate and healthz"),
+    Collector("kubelet", "the kubelet's process, unit, configuration files, kubeconfig (masked), client certificate and healthz",
+              asks=True),
     Collector("manifests", "every file of the static pod folder, with owner, mode and time of change", needs=("kubelet",)),
     Collector("instances", "control plane processes: argv, pod, kubeconfig and configuration as their container sees them"),
     Collector("component_http", "healthz, configz and metrics of the scheduler and the controller manager on this node",
@@ -97,17 +102,17 @@ COLLECTORS = (
     Collector("pinning", "the state files of the CPU and the memory manager, the machine's CPUs, and where one is of the policy static, the CPUs that "
               "containers really have", timeout=8, needs=("kubelet",)),
     Collector("limits", "the kernel's limits of files and inotify, a try at opening an instance, the limits of PID 1, the kubelet, the runtime and sshd, "
-              "and the files that set them", timeout=8),
+              "and the files that set them", timeout=8, asks=True),
     Collector("swap", "which swap is on and how much of it is used, and what may switch it on at a boot: fstab, systemd's units, the kernel's command line, "
-              "zram-generator and services", timeout=8),
+              "zram-generator and services", timeout=8, asks=True),
     Collector("boot", "modules and settings of the kernel that pods need, what names them for the next boot, how the folders of kubelet, runtime and etcd are "
-              "mounted, and SELinux's modes", timeout=5, needs=("kubelet",)),
+              "mounted, SELinux's modes and what it denied, and the files of firewalld and ufw", timeout=5, needs=("kubelet",)),
     Collector("kubelet_log", "lines of the kubelet's and the runtime's journal about CPUs, memory, the freezer, cgroup drivers and open files",
               tier=DEEP, timeout=10, needs=("kubelet",)),
     Collector("kubelet_end", "the end of the journal of the kubelet's unit, where the kubelet does not run or systemd started it again of late", timeout=10,
               needs=("kubelet",)),
     Collector("runtime", "the container runtime that the kubelet uses: its units, its socket, and whether it takes a connection and a call of the CRI there",
-              timeout=8, needs=("kubelet",)),
+              timeout=8, needs=("kubelet",), asks=True),
     Collector("api_way", "whether the node reaches the API server of its kubelet's kubeconfig: name, connection and certificate", timeout=10,
               needs=("kubelet",)),
     Collector("descriptors", "who holds inotify instances, watches and most of its descriptors, by /proc/*/fd", tier=DEEP, timeout=20),

@@ -45,10 +45,16 @@ def collect(context):
              "files": [record(path) for path in FILES + tuple(zram[:MAX_FILES])] + unlisted + generators()}
     if os.path.isdir("/run/systemd/system"):
         try:
-            found["units"] = units(unit.show(("*.swap", "swap.target") + SERVICES, PROPERTIES, context.seconds(5)))
+            names, properties, dummy = question()
+            found["units"] = units(unit.show(names, properties, context.seconds(5)))
         except (command.CommandError, OSError) as error:
             context.source = "/proc/swaps, /etc/fstab (%s)" % files.one_line(error)
     return found
+
+
+def question():
+    """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
+    return ("*.swap", "swap.target") + SERVICES, PROPERTIES, False
 
 
 def whole(path):

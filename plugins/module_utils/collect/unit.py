@@ -18,15 +18,57 @@ _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 
 
+_told = {}  # (names, properties) of a question -> its answer, once that was learnt
+_states = {}  # name -> what is-enabled says of it, once that was learnt
+
+
 def show(names, properties=PROPERTIES, seconds=5):
-    """{unit name: {property: [values]}} of these units, by one systemctl."""
+    """{unit name: {property: [values]}} of these units, by one systemctl, or by the one that asked for several collectors."""
+    answer = _told.get((tuple(names), tuple(properties)))
+    return _shown(names, properties, seconds) if answer is None else answer
+
+
+def ask(questions, seconds=2):
+    """Answers to these questions, each (names, properties, whether is-enabled is asked too), by one systemctl, or two; for learn().
+
+    It is asked what show() and enabled() would ask one by one. Where systemd does not answer in that time, nothing is known.
+    """
+    names = [name for question in questions for name in question[0]]
+    properties = [name for question in questions for name in question[1]]
+    blocks, told, states = _shown(sorted(set(names)), sorted(set(properties + ["Names"])), seconds / 2.0), [], {}
+    for names, properties, dummy in questions:
+        of = [one for name in names for one in sorted(blocks) if _is(name, one, blocks[one])]
+        found = [(one, dict((key, blocks[one][key]) for key in properties if key in blocks[one])) for one in of]
+        told.append((tuple(names), tuple(properties), dict(found)))
+    there = sorted(set(name for names, dummy, asked in questions if asked for name in names if name in blocks and unit(blocks[name])))
+    try:
+        lines = command.run(["systemctl", "is-enabled"] + there, seconds / 3.0).splitlines() if there else ()
+    except (command.CommandError, OSError):
+        lines = ()
+    if len(lines) == len(there):  # of a unit without a file it says nothing
+        states = dict(zip(there, [line.strip() for line in lines]))
+    return told, states
+
+
+def learn(answers):
+    """show() and enabled() have these answers from now on, in this process and its children: for a program that looks once and ends."""
+    told, states = answers
+    _told.update(((names, properties), blocks) for names, properties, blocks in told)
+    _states.update(states)
+
+
+def _is(asked, name, block):
+    return name.endswith(asked[1:]) if asked.startswith("*") else asked == name or asked in block.get("Names", [""])[0].split()
+
+
+def _shown(names, properties, seconds):
     text = command.run(["systemctl", "show", "--no-pager", "-p", ",".join(properties)] + list(names), seconds)
     return dict((one["Id"][0], one) for one in parse(text) if "Id" in one)
 
 
 def enabled(name, seconds=5):
     """Its state by its files as they are now; UnitFileState of `show` is as systemd knew it before an enable or disable without a reload."""
-    return command.run(["systemctl", "is-enabled", name], seconds).strip().partition("\n")[0]
+    return _states.get(name) or command.run(["systemctl", "is-enabled", name], seconds).strip().partition("\n")[0]
 
 
 def parse(text):

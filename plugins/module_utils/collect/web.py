@@ -28,7 +28,7 @@ class Connection:
 
     def __init__(self, address, port, seconds, context=None):
         self.host = "%s:%d" % (bracketed(address), port)
-        self.end = time.time() + seconds
+        self.end = time.monotonic() + seconds
         self.rest = b""
         try:
             self.socket = self._connected(address, port, context)
@@ -50,7 +50,7 @@ class Connection:
             raise
 
     def _left(self):
-        left = self.end - time.time()
+        left = self.end - time.monotonic()
         if left <= 0:
             raise HttpError("timed out")
         return left
