@@ -14,6 +14,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     node_boot,
     node_cgroups,
     node_clock,
+    node_firewall,
     node_identity,
     node_runtime,
     node_swap,
@@ -39,5 +40,5 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
 
 
 CATALOGUE = _catalogue(*(module.FAULTS for module in (
-    control_plane, kubelet, limits, managers, node_api, node_boot, node_cgroups, node_clock, node_identity, node_runtime, node_swap, node_way, nodes,
-    pinning, run, scheduling, scheduling_pending, scheduling_tree, scheduling_turn)))
+    control_plane, kubelet, limits, managers, node_api, node_boot, node_cgroups, node_clock, node_firewall, node_identity, node_runtime, node_swap,
+    node_way, nodes, pinning, run, scheduling, scheduling_pending, scheduling_tree, scheduling_turn)))

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect_rejected import TELLING
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import devices
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.devices import GRACE_SECONDS, OWN_SECONDS, Holding, Node, Pod
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.rejection import DEVICE_KINDS
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.rejection import DEVICE_KINDS, Refusal
 
 SHOWN = 5
 SECOND = "%Y-%m-%dT%H:%M:%SZ"
 _STATES = {"alive": "runs", "terminating": "is still terminating", "ended": "has ended", "gone": "is no more"}
+_WORDS = {"cpu": "CPUs", "memory": "of memory", "ephemeral-storage": "of ephemeral storage", "pods": "places for pods"}
 PerNode = Callable[[Node], Iterator[Hit]]
 
 
@@ -51,19 +53,39 @@ def rejected(node: Node) -> Iterator[Hit]:
     proofs = [Proof("api", object=f"Pod {pod.name}", text=f"{pod.said} ({pod.way()})") for pod in newest]
     asked = {pod.refusal.resource for pod in node.rejected if pod.refusal.kind in DEVICE_KINDS}
     proofs += [_held(node, one) for one in node.holdings() if one.resource in asked][:2 * SHOWN]
+    proofs += [Proof("api", object=f"Node {node.name}", text=f"{name}: capacity {node.resources[name][0]}, allocatable {node.resources[name][1]}")
+               for name in sorted(name for name in asked if name in node.resources)]
     first = node.rejected[0].refusal
-    what = f"{first.resource}: {first.requested} asked for, {first.available} available" if first.available is not None else first.resource
-    count = f"{len(node.rejected)} pod{'s' if len(node.rejected) > 1 else ''}"
+    what = _lacked(first)
+    count = f"{node.count} pod{'s' if node.count > 1 else ''}"
     yield _hit(node, f"the kubelet of {node.name} rejected {count}, the newest {node.rejected[0].name}" + (f" ({what})" if what else ""),
-               proofs, "repair what the other findings name; a rejected pod never runs again, and its owner makes another")
+               proofs, "repair what it is because of; where nothing is named, look at its timeline (-e kubemend_pod=NAMESPACE/NAME), and capture the next one "
+                       "with kubemend.remediation.capture_logs. A rejected pod never runs again: -e kubemend_cleanup_rejected=true -e kubemend_max_risk=1 "
+                       "deletes those that grant nobody another try")
+
+
+def _lacked(refusal: Refusal) -> str | None:
+    """What the kubelet missed, as far as its words tell."""
+    resource = refusal.resource or {"cpu": "CPUs of its own", "smt": "whole physical CPUs"}.get(refusal.kind)
+    if resource is None or refusal.available is None or refusal.requested is None:
+        return resource
+    return f"{resource}: {_number(refusal.requested, resource)} asked for, {_number(refusal.available, resource)} available"
+
+
+def _number(count: int, resource: str) -> str:
+    """So much of a resource, as quantities are written: millicores and bytes are nobody's units."""
+    if resource == "cpu":
+        return f"{count / 1000:g}"
+    return f"{count / 2 ** 20:.0f} MiB" if resource in ("memory", "ephemeral-storage") else str(count)
 
 
 def _held(node: Node, holding: Holding) -> Proof:
     who = holding.pod.name if holding.pod else f"pod {holding.pod_uid}"
     by = f" ({holding.pod.way()})" if holding.pod else ""
+    still = holding.state in ("gone", "ended") and holding.pod_uid in (node.seen.get("running") or ())
     return Proof("file", node.inventory_host, path=node.checkpoint.get("path"),
                  text=f"{', '.join(holding.devices)} of {holding.resource} held by {who}, container {holding.container}, which "
-                      f"{_STATES[holding.state]}{by}")
+                      f"{_STATES[holding.state]}{', but had processes when the node was asked' if still else ''}{by}")
 
 
 def _hit(node: Node, summary: str, proofs: Iterable[Proof], remedy: str, severity: str | None = None) -> Hit:
@@ -71,29 +93,55 @@ def _hit(node: Node, summary: str, proofs: Iterable[Proof], remedy: str, severit
 
 
 def _short(node: Node) -> Iterator[tuple[Pod, str, int, int, list[Pod]]]:
-    """(rejected pod, resource, asked, allocatable, the others that asked for it then) of pods that lacked devices."""
+    """(rejected pod, resource, asked, what there is, the others that asked for it then) of pods for which too little was left."""
     for pod in node.rejected:
-        resource = pod.refusal.resource
-        if pod.refusal.kind != "devices" or resource is None or not node.resources.get(resource, (0, 0))[1] or node.admitted_again(pod):
+        resource, there = pod.refusal.resource, _there(node, pod)
+        if resource is None or not there or node.admitted_again(pod):
             continue
         asked = pod.requests.get(resource) or pod.refusal.requested or 0
-        others = [one for one in node.pods if one.requests.get(resource) and one.alive_at(pod.came) and not _surplus(one, pod)]
-        yield pod, resource, asked, node.resources[resource][1], others
+        others = [one for one in node.pods if one.requests.get(resource) and one.alive_at(pod.came)]
+        siblings = [one for one in others if _one_owner(one, pod)]
+        if len(siblings) >= (pod.wanted or 1):  # more than were asked for: two controller managers, or a replacement
+            others = [one for one in others if one not in siblings]
+        yield pod, resource, asked, there, others
 
 
-def _surplus(one: Pod, other: Pod) -> bool:
-    """Pods of one Job at one time: that is two controller managers, or a replacement, and not too much asked for."""
+def _there(node: Node, pod: Pod) -> int:
+    """How much of what it lacked the node may give out; 0 where that is not told."""
+    if pod.refusal.kind == "devices":
+        return node.resources.get(pod.refusal.resource or "", (0, 0))[1]
+    return pod.refusal.capacity or 0
+
+
+def _one_owner(one: Pod, other: Pod) -> bool:
     return one.owner_uid is not None and one.owner_uid == other.owner_uid
+
+
+def _sum(pods: Iterable[Pod], resource: str) -> int:
+    return sum(one.requests.get(resource, 0) for one in pods)
+
+
+def _amount(count: int, resource: str) -> str:
+    return f"{_number(count, resource)} {_WORDS.get(resource, resource)}"
+
+
+def _askers(pods: list[Pod], resource: str) -> list[Proof]:
+    """What each asks for and how it came, the largest first; the first of them is the rejected one."""
+    pods = pods[:1] + sorted(pods[1:], key=lambda one: -one.requests.get(resource, 0))
+    more = [Proof("api", text=f"and {len(pods) - 2 * SHOWN} more pods")] if len(pods) > 2 * SHOWN else []
+    return [Proof("api", object=f"Pod {one.name}", text=f"asks for {_amount(one.requests.get(resource) or one.refusal.requested or 0, resource)}; {one.way()}")
+            for one in pods[:2 * SHOWN]] + more
 
 
 def oversubscribed(node: Node) -> Iterator[Hit]:
     """KM321: what was put on the node past the scheduler asks for more than there is."""
     for pod, resource, asked, there, others in _short(node):
-        total = asked + sum(one.requests[resource] for one in others)
-        if total > there and (pod.placed or any(one.placed for one in others)):
-            yield _hit(node, f"pods that ask for {total} {resource} were put on {node.name}, which has {there}, past the scheduler",
-                       [Proof("api", object=f"Pod {one.name}", text=f"asks for {one.requests.get(resource, asked)} {resource}; {one.way()}")
-                        for one in [pod, *others]],
+        total, past = asked + _sum(others, resource), [one for one in others if one.placed and not one.alias]
+        # where the rejected one was scheduled itself, it would have found room without the others
+        if total > there and (pod.placed and not pod.alias or past and total - _sum(past, resource) <= there):
+            yield _hit(node, f"pods that ask for {_amount(total, resource)} were put on {node.name}, which has {_amount(there, resource)}, "
+                             "past the scheduler",
+                       _askers([pod, *past, *(one for one in others if one not in past)], resource),
                        "take spec.nodeName out of the pod templates and let the scheduler count (a nodeSelector still chooses the node)")
             return
 
@@ -101,12 +149,12 @@ def oversubscribed(node: Node) -> Iterator[Hit]:
 def two_schedulers(node: Node) -> Iterator[Hit]:
     """KM205: schedulers that do not see each other's choices filled one node."""
     for pod, resource, asked, there, others in _short(node):
-        chosen = [one for one in [pod, *others] if one.placed is not True and one.scheduler]
-        names = sorted({one.scheduler for one in chosen if one.scheduler})
-        if len(names) > 1 and pod in chosen and asked + sum(one.requests[resource] for one in others) > there:
-            yield _hit(node, f"{' and '.join(names)} each placed pods with {resource} on {node.name}",
-                       [Proof("api", object=f"Pod {one.name}", text=f"asks for {one.requests.get(resource, asked)} {resource}; {one.way()}")
-                        for one in chosen],
+        chosen = [one for one in [pod, *others] if one.placed is not True and one.scheduler and not one.alias]
+        foreign = [one for one in chosen if one.scheduler != pod.scheduler]
+        total = asked + _sum(others, resource)
+        if pod in chosen and foreign and total > there >= total - _sum(foreign, resource):
+            names = sorted({one.scheduler for one in chosen if one.scheduler})
+            yield _hit(node, f"{' and '.join(names)} each placed pods with {resource} on {node.name}", _askers(chosen, resource),
                        "give each scheduler nodes of its own (labels and taints), or let one of them place every pod with this resource")
             return
 
@@ -136,7 +184,7 @@ def _before(holding: Holding, pod: Pod) -> bool:
     if holding.pod is None or pod.came is None:
         return False
     # Pods of one owner follow each other, with two controller managers several times a second: that is no device that is not given back.
-    usual = timedelta(seconds=OWN_SECONDS if _surplus(holding.pod, pod) else 0)
+    usual = timedelta(seconds=OWN_SECONDS if _one_owner(holding.pod, pod) else 0)
     going = holding.pod.deleted is not None and holding.pod.deleted + usual <= pod.came
     return going or (holding.pod.ended is not None and holding.pod.ended + max(usual, timedelta(seconds=GRACE_SECONDS)) <= pod.came)
 
@@ -165,7 +213,7 @@ def _time(when: datetime | None) -> str:
 def of_devices(node: Node) -> list[Pod]:
     """Rejected pods that asked for devices, and were rejected for want of them."""
     return [pod for pod in node.rejected if pod.refusal.kind in DEVICE_KINDS
-            or (pod.refusal.kind == "resource" and pod.refusal.resource in pod.requests)]
+            or (pod.refusal.kind == "resource" and "/" in (pod.refusal.resource or "") and pod.refusal.resource in pod.requests)]
 
 
 def untimed(cluster: Cluster, node: Node) -> Iterator[Missing]:
@@ -230,11 +278,14 @@ def crash_looping(node: Node) -> Iterator[Hit]:
             if one.get("waiting") != "CrashLoopBackOff" and not crashed:
                 continue
             said = f"{one.get('restarts')} restarts, {one.get('waiting') or 'not ready'}, last exit code {one.get('exit_code')}"
-            yield _hit(node, f"the device plugin {plugin.get('namespace')}/{plugin.get('name')} on {node.name} does not stay up",
+            files = TELLING in str(one.get("message")).lower()
+            yield _hit(node, f"the device plugin {plugin.get('namespace')}/{plugin.get('name')} on {node.name} does not stay up"
+                             + (f": {TELLING}" if files else ""),
                        [Proof("api", object=f"Pod {plugin.get('namespace')}/{plugin.get('name')}",
                               text=f"container {one.get('name')}: {said}" + (f": {one['message']}" if one.get("message") else ""))],
-                       f"kubectl -n {plugin.get('namespace')} logs {plugin.get('name')} -c {one.get('name')} --previous; "
-                       "'too many open files' there means inotify instances (fs.inotify.max_user_instances), not the plugin")
+                       "the plugin is not at fault, but a limit of its node (mostly inotify instances: KM401, KM402): "
+                       f"run kubemend.remediation.too_many_open_files, which names who holds them and raises what is too small on {node.name}" if files else
+                       f"kubectl -n {plugin.get('namespace')} logs {plugin.get('name')} -c {one.get('name')} --previous")
 
 
 def changed_ids(node: Node) -> Iterator[Hit]:
@@ -251,13 +302,22 @@ def changed_ids(node: Node) -> Iterator[Hit]:
 
 
 def corrupt(node: Node) -> Iterator[Hit]:
-    """KM327: what the kubelet wrote about devices cannot be read, or is not what it wrote."""
+    """KM327: what the kubelet wrote about devices cannot be read, is not what it wrote, or knows nothing of pods that run."""
     error = node.checkpoint.get("error") or ("its checksum is not that of its content" if node.checkpoint.get("checksum") == "wrong" else None)
     if error:
         yield _hit(node, f"the kubelet of {node.name} cannot trust its device checkpoint: {error}",
                    [Proof("file", node.inventory_host, path=node.checkpoint.get("path"), text=str(error))],
                    "drain the device pods of this node, then move the file away and restart the kubelet: after its next start it knows of no "
                    "device that is in use, and would give them out twice")
+    lost = [] if error else node.forgotten()
+    if lost:
+        more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+        yield _hit(node, f"the kubelet of {node.name} does not know that {lost[0][0].name} has {lost[0][1]}{more}: it may give these devices to another pod",
+                   [Proof("api", object=f"Pod {pod.name}", text=f"runs, asks for {_amount(pod.requests[resource], resource)}, taken up {_time(pod.started)}")
+                    for pod, resource in lost[:SHOWN]] + [
+                       Proof("file", node.inventory_host, path=node.checkpoint.get("path"), text="written later, without them")],
+                   "take these pods away and let them be made anew, one after the other: each is given devices then that the kubelet counts. The file was lost "
+                   "or replaced while the kubelet was down")
 
 
 def of_kind(*kinds: str, what: str, advice: str) -> PerNode:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
@@ -29,8 +29,7 @@ class Hit:
     command: str | None = None
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):  # as many as verdicts
     """What a predicate says of one component or host. Hits make it present, else missing evidence makes it unknown."""
 
     hits: tuple[Hit, ...] = ()

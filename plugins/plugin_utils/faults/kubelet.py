@@ -62,14 +62,19 @@ FAULTS = (
     ),
     Fault(
         code="KM507",
-        title="Kubelet has no valid client certificate",
+        title="Kubelet has no valid client certificate, or soon has none",
         severity="critical",
         applies=_APPLIES,
         explanation="The kubelet ends with \"unable to load bootstrap kubeconfig\": its client certificate is expired, gone or unreadable, or its kubeconfig "
                     "is, and there is no bootstrap kubeconfig with which to get another. A node that was off for longer than its certificate was good, a "
-                    "clock that is wrong, or a `kubeadm reset` leave it so." + _PROVEN,
+                    "clock that is wrong, or a `kubeadm reset` leave it so." + _PROVEN + " Or the dates of its certificate say it, which the controller reads: "
+                    "one that has expired while the kubelet runs, whom the API then refuses, so that its Node becomes NotReady; and, as a warning, one in the "
+                    "last tenth of its time, which a kubelet that renews its own (rotateCertificates) had replaced long ago. A certificate inside the "
+                    "kubeconfig itself (client-certificate-data) is never renewed there: a kubelet that runs may have a newer one of its own folder, and "
+                    "fails at its next start: a warning too.",
         remedy="Compare the node's clock first. Then give the node a kubelet.conf with a new certificate (kubeadm kubeconfig user --org system:nodes "
-               "--client-name system:node:NODE, on a control-plane node), or let it join again.",
+               "--client-name system:node:NODE, on a control-plane node), or let it join again. Of one that was not renewed see rotateCertificates, requests "
+               "that wait (kubectl get csr), and who signs them.",
         risk=0,
         needs=_NEEDS,
         node=node_kubelet.certificate,

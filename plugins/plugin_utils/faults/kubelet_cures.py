@@ -10,6 +10,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import kubele
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_why import Why
 
 WATCHES = "max_user_watches"
+SPRAYED = "/etc/kubernetes/"  # where kubespray has a kubelet's configuration and its flags
 # What a kubelet with protectKernelDefaults wants: setupKernelTunables of pkg/kubelet/cm/container_manager_linux.go
 WANTED = {"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1", "kernel/keys/root_maxkeys": "1000000",
           "kernel/keys/root_maxbytes": "25000000"}
@@ -71,15 +72,15 @@ def started(kind: str, unit: str) -> str:
 
 def cure(cause: str, what: str, node: str, place: str) -> str:
     """What is done about a cause that is a fault of its own. place: the file in which it was found."""
-    where = place or "the file where systemctl cat kubelet and its EnvironmentFile= show it (/var/lib/kubelet/kubeadm-flags.env, /etc/default/kubelet)"
+    where = place or ("the file where systemctl cat kubelet and its EnvironmentFile= show it (/var/lib/kubelet/kubeadm-flags.env, /etc/default/kubelet, "
+                      f"with kubespray {SPRAYED}kubelet.env)")
     if cause == death.UNKNOWN_FLAG:
         return f"take {what or 'the flag'} out of {where}; what it set has often become a field of the kubelet's configuration file"
     if cause == death.REMOVED_GATE:
         return f"take {what or 'the gate'} out of featureGates or --feature-gates in {place or 'its configuration file or its command line'}"
     if cause == death.BAD_CONFIGURATION:
         path = what.partition(": ")[0] if what.startswith("/") else "its configuration file, or the flag that is named"
-        return (f"mend {path}; with kubeadm, `kubeadm upgrade node phase kubelet-config` writes /var/lib/kubelet/config.yaml anew, "
-                "and takes back what was set on this node alone")
+        return f"mend {path}; {_anew(path)}, and takes back what was set on this node alone"
     if cause == death.CLIENT_CERTIFICATE:
         return credentials(node)
     if cause == death.CGROUP_V1:
@@ -111,5 +112,11 @@ def emptied(path: str, node: str) -> str:
         return f"drain the node, and move {path} away: it writes another"
     if name.endswith((".crt", ".pem")):
         return f"copy {path} from a node of the same cluster"
-    return (f"write {path} anew: with kubeadm `kubeadm upgrade node phase kubelet-config`, which asks the API; else copy that of a like node, "
-            "and compare what is set for each node alone")
+    return f"write {path} anew: {_anew(path)}; else copy that of a like node, and compare what is set for each node alone"
+
+
+def _anew(path: str) -> str:
+    """Who writes this configuration. kubespray's lies elsewhere, and what kubeadm would write nobody reads there."""
+    if path.startswith(SPRAYED):
+        return "kubespray's cluster.yml with --tags node and --limit of this host writes it from the inventory"
+    return "with kubeadm, `kubeadm upgrade node phase kubelet-config`, which asks the API, writes /var/lib/kubelet/config.yaml"

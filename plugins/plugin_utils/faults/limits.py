@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the faults of limits, KM401 to KM410."""
+"""PRIVATE to this collection: the faults of limits, KM401 to KM411."""
 
 from __future__ import annotations
 
@@ -71,9 +71,12 @@ FAULTS = (
                     "a login from pam_limits; a kubelet raises its own to maxOpenFiles (1000000).",
         remedy="Find out whether it leaks. Of a service the plan writes a drop-in of ours in /etc/systemd/system (kubemend_nofile, never less than the unit "
                "has, refused above what a process can have), which counts from the unit's next start after a daemon-reload, and raises the limit of the "
-               "running process at once, as far as the kernel lets it: without CAP_SYS_RESOURCE no further than its hard limit. Nothing is restarted, and "
-               "systemd is not told. Of a login at its hard limit it is a line of ours in /etc/security/limits.d, from the next login on; a soft limit is "
-               "raised with ulimit -Sn. A kubelet has maxOpenFiles in its configuration, a container what its runtime gives it, and a user's own service "
+               "running process at once, as far as the kernel lets it: without CAP_SYS_RESOURCE no further than its hard limit; the unit's first "
+               "process too, because those that it starts inherit its limit. Nothing is restarted, and no restart is needed for it: the kernel gives a running "
+               "process and its children what a new one would have. Only where it does not let us (a node that is itself a container), or the program may use "
+               "select(), the old limit stays until the unit's next start, which the plan says. systemd is not told. Of a login at its hard "
+               "limit it is a line of ours in /etc/security/limits.d, from the next login on; a soft limit is raised with ulimit -Sn. A kubelet "
+               "has maxOpenFiles in its configuration, a container what its runtime gives it, and a user's own service "
                "what its manager has: of those nothing here is changed.",
         risk=1,
         needs=("limits",),
@@ -144,8 +147,9 @@ FAULTS = (
         title="A unit whose limits the kernel refuses",
         severity="critical",
         applies="kubelet, runtimes and sshd",
-        explanation="A unit does not start with \"status=205/LIMITS\": its LimitNOFILE= or another limit is above what it can have (fs.nr_open, or PID 1's own "
-                    "limit where that lacks CAP_SYS_RESOURCE).",
+        explanation="A unit does not start with \"status=205/LIMITS\": the kernel refuses its LimitNOFILE= or another limit. A number above PID 1's own hard "
+                    "limit alone does not do that: systemd then gives as much as PID 1 has. It fails where that is refused as well: fs.nr_open was lowered "
+                    "below it since the boot, so that LimitNOFILE=infinity, or any number above fs.nr_open, ends so; or something else forbids setrlimit().",
         remedy="Lower the limit in the file that is named. Nothing here does it.",
         risk=0,
         needs=("limits",),
@@ -165,5 +169,21 @@ FAULTS = (
         tier="deep",
         node=limits_process.infinite,
         references=(_EXEC,),
+    ),
+    Fault(
+        code="KM411",
+        title="The machine's process ids are used up",
+        severity="critical",
+        applies="nodes",
+        explanation="95 % or more of kernel.pid_max, or of kernel.threads-max where that is less, are in use, counted in threads: soon nothing can be started "
+                    "(\"fork: retry: Resource temporarily unavailable\", \"failed to create new OS thread\", \"runc: ... cannot allocate memory\"), and "
+                    "neither kubelet nor runtime start a container. On some distributions kernel.pid_max is 32768. It looks like too little memory or too few "
+                    "files, and is neither. A pod at its own limit (podPidsLimit, TasksMax= of its slice) is not seen here: that is the limit of a control "
+                    "group.",
+        remedy="Find who has so many threads; bound pods with podPidsLimit; raise kernel.pid_max. Nothing here does it.",
+        risk=0,
+        needs=("limits",),
+        node=limits_kernel.pids,
+        references=("https://kubernetes.io/docs/concepts/policy/pid-limiting/", "https://docs.kernel.org/admin-guide/sysctl/kernel.html#pid-max"),
     ),
 )

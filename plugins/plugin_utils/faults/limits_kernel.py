@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, node_limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, lasting_settings, node_limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import FILE_MAX, INSTANCES, WATCHES, Holder, Limits, Shortage
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import (
+    FILE_MAX, INSTANCES, PID_MAX, THREADS_MAX, WATCHES, Holder, Limits, Shortage)
 
 SHOWN = 5
+MORE_PIDS = 4194304  # as many as a kernel of 64 bits counts
+WHO_THREADS = "ps -eo nlwp,pid,comm --sort=-nlwp | head"
 # What kubelet and runtime say then, all of it on one line. A disk that is full is "no space left on device" too.
 SAYS = {INSTANCES: (("too many open files",),), FILE_MAX: (("too many open files in system",),),
         WATCHES: (("no space left on device", "notify"), ("no space left on device", "watch"))}
@@ -41,7 +44,10 @@ def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 def watches(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM403: a user's inotify watches are used up."""
     limits = node_limits.read(document)
-    yield _outcome(host, document, limits, _of(limits, WATCHES), host.missing("limits") or _untried(host, limits, WATCHES))
+    error = node_limits.INOTIFY[INSTANCES][2]
+    none_left = (limits.tried.get("instance"), limits.tried.get("watch")) == (error, "untried")
+    yield _outcome(host, document, limits, _of(limits, WATCHES), host.missing("limits") or _untried(host, limits, WATCHES),
+                   note=f"no inotify instance was to be had to try a watch with ({error}): see KM402 first" if none_left else "")
 
 
 def file_max(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -50,6 +56,28 @@ def file_max(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     told = node_limits.pair(limits.seen.get("file_nr"))
     missing = host.missing("limits") or unless(host, bool(told and told[0] >= 0 and told[1] > 0))
     yield _outcome(host, document, limits, _of(limits, FILE_MAX), missing)
+
+
+def pids(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
+    """KM411: as many threads run as the machine has numbers for; each has one, a process with one thread too."""
+    limits = node_limits.read(document)
+    threads = node_limits.number(limits.seen.get("threads"))
+    bounds = [(limits.kernel[key], key) for key in (PID_MAX, THREADS_MAX) if limits.kernel.get(key)]
+    missing = host.missing("limits") or unless(host, threads is not None and len(bounds) == 2)
+    most, key = min(bounds, default=(0, ""))
+    hits = [_crowded(host, threads, most, key)] if threads is not None and most and threads >= node_limits.FULL * most else []
+    yield Outcome(tuple(hits), missing, host=host.host)
+
+
+def _crowded(host: Host, threads: int, most: int, key: str) -> Hit:
+    more = MORE_PIDS if key == PID_MAX else 2 * most
+    higher = (f"; to raise it, sysctl -w {key}={more}, and a line {key} = {more} in a file of /etc/sysctl.d that nothing overrides: nothing here does either"
+              if more > most else f"; {key} cannot be higher")
+    return Hit(f"{threads} threads run on {host.node or host.host}, and {key} is {most}: soon no process and no thread can be started", (
+        Proof("process", host.host, text=f"/proc/loadavg counts {threads} threads"),
+        Proof("process", host.host, text=f"/proc/sys/{key.replace('.', '/')} is {most}")),
+        f"see who has so many ({WHO_THREADS}), and restart it where it leaks; podPidsLimit of the kubelet's configuration bounds a pod{higher}",
+        host=host.host, node=host.node, component=key)
 
 
 def unless(host: Host, told: bool, status: str = "error") -> tuple[Missing, ...]:
@@ -93,10 +121,14 @@ def _hit(host: Host, document: Mapping[str, Any], limits: Limits, found: list[Sh
                severity=None if first.key == FILE_MAX or first.uid == 0 else "warning")
 
 
+def _count(number: int, what: str, many: str = "s") -> str:
+    return f"{number} {what}{'' if number == 1 else many}"
+
+
 def _proofs(host: Host, document: Mapping[str, Any], limits: Limits, found: list[Shortage]) -> Iterator[Proof]:
     for short in found[:SHOWN]:
         yield Proof("process", host.host, text=short.shown)
-        yield from (Proof("process", host.host, pid=one.pid, text=f"{one}: {one.instances} instances, {one.watches} watches")
+        yield from (Proof("process", host.host, pid=one.pid, text=f"{one}: {_count(one.instances, 'instance')}, {_count(one.watches, 'watch', 'es')}")
                     for one in short.holders[:SHOWN])
     if found[0].key != FILE_MAX:
         yield from (Proof("process", host.host, text=text) for text in [_unseen(host, limits)] if text)
@@ -121,7 +153,7 @@ def _cure(short: Shortage, culprit: Holder | None) -> str:
     raised = RAISE.format(short.key, target, variable) if target > short.limit else (
         f"it is {short.limit} already, no less than what this collection raises it to: find out who holds so many, or ask for more with -e {variable}=NUMBER")
     if culprit:
-        named = f" (crictl inspect {culprit.container} names its pod)" if culprit.container.isalnum() else ""
+        named = f" (crictl inspect {culprit.container} names its pod)" if culprit.container.isalnum() and not culprit.named else ""
         return f"find out why {culprit} holds so many{named}, and restart it when it leaks; raising the limit only buys time; {raised}"
     return f"{raised}; to see who has so many open, as root: {WHO}" if short.key == FILE_MAX else raised
 
@@ -133,8 +165,8 @@ def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     hits = tuple(Hit(f"{one.key} of {host.node or host.host}: {one.why}",
                      tuple(Proof("file", host.host, path=path, line=line, text=text) for path, line, text in one.places)
                      or (Proof("process", host.host, text=f"/proc/sys/{one.key.replace('.', '/')} is {one.running}"),),
-                     f"write {one.key} = {one.wanted} where nothing overrides it: the plan does, in {node_limits.FILE}"
+                     f"write {one.key} = {one.wanted} where nothing overrides it: the plan does, in {lasting_settings.FILE}"
                      + (f", and tells the kernel (by hand, until the next boot: sysctl -w {one.key}={one.wanted})" if one.wanted > one.running else ""),
-                     host=host.host, node=host.node, component=one.key) for one in node_limits.lasting(limits))
+                     host=host.host, node=host.node, component=one.key) for one in lasting_settings.lasting(limits))
     missing = host.missing("limits") or unless(host, not unread and limits.kernel.keys() >= set(node_limits.WATCHED))
     yield Outcome(hits, missing, host=host.host, note=f"{unread[0]} could not be read" if unread else "")

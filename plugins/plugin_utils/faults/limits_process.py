@@ -17,12 +17,14 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base i
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.limits_kernel import uncounted, unless
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.limits_conf import Entry
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Proof
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import NR_OPEN, UNLIMITED, Holder, Limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import NOFILE as LOGINS
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import NR_OPEN, UNLIMITED, VARIABLES, Holder, Limits
 
 SHOWN = 10
 EXIT_LIMITS = 205  # of a unit whose limits the kernel refuses
 RUNTIMES = frozenset(name for name, role in ROLES if role == "runtime")
 DROPIN = "a drop-in with LimitNOFILE= (systemctl edit UNIT) and a restart of it, when that is convenient"
+NOFILE, USER = "LimitNOFILE", "user@"  # the setting of a unit; how the unit of a user's own manager begins
 UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:._-]*\.service\Z")  # what an operator may copy
 MAX_OPEN_FILES = 1000000  # what a kubelet sets for itself, unless its configuration says otherwise
 # Their pam_limits passes over a limit that the kernel refuses, and the login goes on without it (seen on Debian 12).
@@ -42,6 +44,9 @@ def full(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         proofs = tuple(Proof("process", host.host, pid=one.pid,
                              text=f"{one}: {one.open} open, soft limit {one.soft}, hard limit {'unlimited' if one.hard == UNLIMITED else one.hard}")
                        for one in found[:SHOWN])
+        told = limits.units()
+        proofs += tuple(proof for name in dict.fromkeys(one.unit for one in found[:SHOWN]) if name in told
+                        for proof in _set(host, told[name], f"{NOFILE}=")[:SHOWN])
         hits = [Hit(f"{first} of {name} has {first.open} of {first.soft} files open{more}", proofs,
                     f"see what it has open, for it may leak them (ls -l /proc/{first.pid}/fd); where it needs more: {_more(first)}",
                     host=host.host, node=host.node, severity="critical" if any(one.role for one in found) else None)]
@@ -55,7 +60,12 @@ def _more(one: Holder) -> str:
         return "maxOpenFiles in the kubelet's configuration, and a restart of it"
     if one.container:
         return "the limit that its runtime gives the container"
-    return DROPIN.replace("UNIT", one.unit) if UNIT.match(one.unit) else "the limit that whoever starts it gives it (of a login: limits.conf)"
+    if UNIT.match(one.unit) and not one.unit.startswith(USER):
+        return (f"the plan raises it, in a drop-in of ours for {one.unit} and in the running process, to what -e {VARIABLES[LOGINS]}=NUMBER asks for (by hand: "
+                f"LimitNOFILE= by systemctl edit {one.unit}, and a restart of it)")
+    if one.session:
+        return "ulimit -Sn, up to the hard limit; above that the plan writes a line of ours in limits.d, which counts from the next login on"
+    return "the limit that whoever starts it gives it"
 
 
 def _answered(limits: Limits) -> bool:
@@ -149,9 +159,18 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         where = "the file that is named" if any(proof.kind == "file" for proof in proofs) else f"the file where systemctl cat {names[0]} shows it"
         hits = [Hit(f"{' and '.join(names)} of {host.node or host.host} cannot start: a limit of the unit is above what it can have (205/LIMITS)",
                     tuple(proofs),
-                    f"set LimitNOFILE= to {most} or less in {where}, then systemctl daemon-reload and systemctl restart {' '.join(names)}",
+                    f"set LimitNOFILE= to {most} or less in {where}, then systemctl daemon-reload and systemctl restart {' '.join(names)}" + _lowered(limits),
                     host=host.host, node=host.node)]
     yield Outcome(tuple(hits), host.missing("limits") or unless(host, _answered(limits)), host=host.host)
+
+
+def _lowered(limits: Limits) -> str:
+    """What else helps where PID 1 has more since the boot than the kernel gives anybody now: that alone is why systemd cannot give a unit what it has."""
+    init, most = limits.seen.get("init"), limits.kernel.get(node_limits.NR_OPEN)
+    own = node_limits.pair(init.get("nofile")) if isinstance(init, Mapping) else None
+    if own is None or most is None or UNLIMITED < own[1] <= most:
+        return ""
+    return f"; or raise fs.nr_open again, which is {most}: PID 1 may have {'any number of' if own[1] == UNLIMITED else own[1]} files since the boot"
 
 
 def _units(limits: Limits) -> list[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault
 
 _REJECTED = ("rejected", "nodes")
-_TWO_LEADERS = frozenset([(code, None) for code in ("KM101", "KM102", "KM106", "KM111")])
+_TWO_LEADERS = frozenset([(code, None) for code in ("KM101", "KM102", "KM104", "KM106", "KM111")])
 
 FAULTS = (
     Fault(
@@ -20,7 +20,8 @@ FAULTS = (
         explanation="The symptom itself: a pod reached a node whose kubelet refused to run it (UnexpectedAdmissionError, OutOf..., "
                     "TopologyAffinityError, SMTAlignmentError). Such a pod stays Failed; its owner makes another, which may fail alike.",
         remedy="Repair the cause. Pods that were rejected may be deleted once their Job is Complete or Failed: before, deleting one "
-               "grants the Job another try.",
+               "grants the Job another try. kubemend_cleanup_rejected=true does that, and leaves those of controllers alone that are not "
+               "Kubernetes' own.",
         risk=0,
         needs=("devices",),
         cluster_needs=_REJECTED,
@@ -32,9 +33,11 @@ FAULTS = (
         code="KM321",
         title="Pods with nodeName ask for more than their node has",
         severity="critical",
-        applies="nodes with rejected pods that asked for devices",
-        explanation="A pod template with spec.nodeName passes every scheduler by, and with it the count of what is left. Pods of "
-                    "different owners on one node then ask for more devices than there are, and the kubelet rejects the later ones.",
+        applies="nodes with rejected pods that asked for devices, CPUs, memory or storage, or found no place",
+        explanation="A pod template with spec.nodeName passes every scheduler by, and with it the count of what is left. Pods on one "
+                    "node then ask for more devices, CPUs or memory than there are, and the kubelet rejects the later ones "
+                    "(UnexpectedAdmissionError, OutOfcpu ...). A ReplicaSet replaces each of them at once, by the next one that is rejected. Pods of "
+                    "one owner count as far as it wants so many at a time: more are two controller managers' (KM101), or replacements.",
         remedy="Take spec.nodeName out of the templates; a nodeSelector or affinity still chooses the node.",
         risk=0,
         cluster_needs=_REJECTED,
@@ -108,16 +111,19 @@ FAULTS = (
     ),
     Fault(
         code="KM327",
-        title="Device checkpoint is corrupt",
+        title="Device checkpoint is stale or corrupt",
         severity="critical",
         applies="nodes with device plugins",
-        explanation="kubelet_internal_checkpoint does not parse, or its checksum is wrong. A kubelet that starts then knows of no device "
-                    "that is in use and gives them out a second time, or refuses pods that ran before.",
-        remedy="Drain the device pods of the node, move the file away, restart the kubelet. Nothing here does it.",
+        explanation="kubelet_internal_checkpoint does not parse, its checksum is wrong, or it knows nothing of pods that run with devices, "
+                    "although it was written after they were taken up (looked at where a pod was rejected): somebody took it away, or put an old one "
+                    "back, or a kubelet of 1.20 to 1.22 could not read what one before 1.20 had left. Such a kubelet knows of no device that is in use "
+                    "and gives them out a second time, or refuses pods that ran before.",
+        remedy="Drain the device pods of the node, and where the file is corrupt move it away and restart the kubelet: with device pods on the node a "
+               "restart can cost running ones their devices. Nothing here does it.",
         risk=3,
         needs=("devices",),
-        cluster_needs=("nodes",),
-        cluster=admission.per_node(admission.corrupt, "nodes", own=lambda node: bool(node.resources)),
+        cluster_needs=_REJECTED,
+        cluster=admission.per_node(admission.corrupt, *_REJECTED, own=lambda node: bool(node.resources)),
     ),
     Fault(
         code="KM328",

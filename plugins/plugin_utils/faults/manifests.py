@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import FileUse, Process
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import NEVER_BEGAN, one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 
@@ -124,11 +124,13 @@ def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if host.status in ("ok", "not_asked"):
         yield Outcome((), () if host.status == "ok" else host.missing("system"), host=host.host)
         return
-    how = "did not answer" if host.status == "unreachable" else "answered, but gave no evidence"
+    how = "did not answer" if host.status == "unreachable" else "gave no evidence"
     reason = host.reason or host.status
+    what = "put right what the inventory says of it" if reason.startswith(NEVER_BEGAN) else \
+        "bring the host or its ssh back, or name what stands in its way"
     yield Outcome((Hit(
         f"the host {how}: {reason}", (Proof("log", host.host, text=reason),),
-        "bring the host or its ssh back, or name what stands in its way; what it runs is unknown until then",
+        f"{what}; what it runs is unknown until then",
         host.host, host.node),), host=host.host)
 
 

@@ -102,7 +102,7 @@ def _down(cluster: Cluster, view: NodeView, host: Host) -> Hit:
 def whole(cluster: Cluster, gone: list[NodeView]) -> tuple[str, list[NodeView]] | None:
     """(what it is, its nodes) of a whole group that the API does not hear although all its kubelets run."""
     well = [view for view in gone if view.host is not None and view.host.status == "ok" and view.host.kubelet_started is not None]
-    everybody = list(views(cluster))
+    everybody = views(cluster)
     groups = [("every worker", [view for view in everybody if not view.control_plane])]
     groups += [(f"every node of zone {zone}", [view for view in everybody if view.zone == zone]) for zone in sorted({view.zone for view in well if view.zone})]
     return next((group for group in groups if len(group[1]) > 1 and all(any(view.name == one.name for one in well) for view in group[1])), None)

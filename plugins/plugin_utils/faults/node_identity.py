@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import flags, node_identity
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import flags, node_identity, remember
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import node_network
@@ -61,10 +61,16 @@ def _named(cluster: Cluster, host: Host, view: NodeView | None) -> Outcome:
     if known.name == host.node:
         hits = (_former(host, known.refused[0]),) if known.refused and known.refused[0] != host.node else ()
         return Outcome(hits, host=host.host, component=KUBELET)
-    others = {other.node for other in cluster.hosts if other is not host}
-    if known.name not in others and not known.refused and any(one.name == known.name and one.ready == "True" for one in views(cluster)):
+    proven, ready = _names(cluster)
+    if known.name in ready and known.name not in proven and not known.refused:
         return Outcome(host=host.host, component=KUBELET, note=f"the API takes it as {known.name}, whatever its certificate says")
     return Outcome((_refused(cluster, host, view),), host=host.host, component=KUBELET)
+
+
+@remember.last
+def _names(cluster: Cluster) -> tuple[frozenset[str | None], frozenset[str]]:
+    """The nodes that hosts prove to be, and those that the API has Ready: asked for by every host of a fleet."""
+    return frozenset(host.node for host in cluster.hosts), frozenset(view.name for view in views(cluster) if view.ready == "True")
 
 
 def _by(host: Host) -> str:

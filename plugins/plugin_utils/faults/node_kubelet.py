@@ -11,12 +11,14 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_death, kubelet_unit, kubelet_why
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import kubelet_cures, node_runtime, nodes
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
+    kubelet_cures, limits_kernel, limits_process, node_certificate, node_runtime, node_swap, nodes)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_death import Death
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_why import Why
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 
+LAST = "the last line of its journal: "  # of one that was stopped, or not started since the boot: it need not say anything of that
 # The causes that are faults of their own; the others are told by KM502, which names the fault that owns them where there is one.
 CODES = {
     kubelet_death.UNKNOWN_FLAG: "KM505", kubelet_death.REMOVED_GATE: "KM505", kubelet_death.BAD_CONFIGURATION: "KM506",
@@ -53,8 +55,19 @@ def _down(host: Host, why: Why, document: Mapping[str, Any]) -> Hit:
         told = f"; {words}" if death.certain or death.cause == kubelet_death.UNKNOWN else f"; its last words may mean: {words}"
     return Hit(f"the kubelet of {host.node or host.host} does not run: {why.state.why}{since}{restarts}{told}", _proofs(host, why),
                kubelet_cures.remedy(why, shell_name(unit.name, "UNIT")), host=host.host, node=host.node, component="kubelet",
-               because=("KM508",) if death is not None and death.cause == kubelet_death.RUNTIME and node_runtime.broken(host, document) else (),
+               because=_because(host, death, document) if death is not None else (),
                risk=0 if why.state.kind == kubelet_unit.LOOPING else None)  # one that systemd starts anyway is not started
+
+
+def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str, ...]:
+    """The faults of their own that explain this death and are found here too."""
+    if death.cause == kubelet_death.RUNTIME and node_runtime.broken(host, document):
+        return ("KM508",)
+    if not death.certain:
+        return ()
+    predicate = {kubelet_death.SWAP: (("KM504", node_swap.swap_on),), kubelet_death.LIMITS: (("KM409", limits_process.refused),),
+                 kubelet_death.INOTIFY: (("KM401", limits_kernel.one_holder), ("KM402", limits_kernel.too_small), ("KM403", limits_kernel.watches))}
+    return tuple(code for code, judged in predicate.get(death.cause, ()) if any(outcome.hits for outcome in judged(host, document)))
 
 
 def flag(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -68,8 +81,9 @@ def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
 
 def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM507: it has no client certificate that is good, and no way to another."""
-    yield from _caused(host, document, "KM507")
+    """KM507: it has no client certificate that is good, and no way to another; or soon it has none."""
+    (outcome,) = _caused(host, document, "KM507")
+    yield outcome if outcome.hits or not outcome.applies else node_certificate.dated(host, document, outcome)
 
 
 def emptied(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -186,7 +200,7 @@ def _places(host: Host, document: Mapping[str, Any], cause: str, what: str) -> l
 
 
 def _proofs(host: Host, why: Why) -> tuple[Proof, ...]:
-    line = why.death.line if why.death is not None and why.death.line else why.last
+    line = why.death.line if why.death is not None and why.death.line else f"{LAST}{why.last}" if why.last else ""
     return (nodes.proof(host, why.unit), *([Proof("log", host.host, object=one_line(why.unit.name, 80), text=one_line(line, 400))] if line else []))
 
 

@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, kubelet_death, kubelet_unit, kubelet_why
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, kubelet_death, kubelet_unit, kubelet_why, runtime_words
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import nodes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.runtime_words import Words
 
 # As the collector has them: collect.runtime and collect.cri.
 CONTAINERD, DOCKER, CRI_DOCKER, EMBEDDED = "containerd", "docker", "cri-docker", "embedded"
@@ -73,6 +74,7 @@ class Runtime:
         family = kubelet_unit.unit(control_plane.data(document, "kubelet").get("unit")).family
         self.alone = family in ("kubelet", "other")  # no other program has it
         self.version = flags.parse_version(str(control_plane.data(document, "pinning").get("kubelet_version") or "").rpartition(" ")[2])
+        self.lost = runtime_words.damaged(self.told.get("metadata"))
         self.notes: list[str] = []
         self.on_demand = False  # a socket of systemd starts it
         self.lacking = False
@@ -118,7 +120,7 @@ class Runtime:
             self.on_demand = True
             self.notes.append(f"{name} does not run, and a socket of systemd starts it at the next connection")
         elif state.kind in ENDED:
-            yield self._down(unit, state, name, self._not_at_boot(unit, record))
+            yield self._down(unit, state, name, self._not_at_boot(unit, record), runtime_words.told(record))
         elif state.kind in UNSURE:
             self.lacking = True
             self.notes.append(f"{name}: {state.why}")
@@ -127,14 +129,16 @@ class Runtime:
             yield self._hit(unit, f"the container runtime of {self.name} runs, and will not after the next boot: {name}: {boot.why}, and no other unit starts "
                             "it", (nodes.proof(self.host, unit),), f"systemctl enable --no-reload {name}", risk=1, severity="warning")
 
-    def _down(self, unit: Unit, state: kubelet_unit.State, name: str, disabled: bool) -> Hit:
+    def _down(self, unit: Unit, state: kubelet_unit.State, name: str, disabled: bool, words: Words) -> Hit:
         looping = state.kind == kubelet_unit.LOOPING
         enable = f"systemctl enable --no-reload {name}, and " if disabled else ""
         cure = f"read its last words (journalctl -u {name} -n 100) and mend what they name: systemd starts it again by itself" if looping else (
             f"find out who stopped it, and why, or what it ended of (journalctl -u {name}); {enable}systemctl start {name} brings it back; "
             + (f"but {ENDS}" if unit.name == DOCKERD else "containers that were running still do"))
-        return self._hit(unit, f"the container runtime of {self.name} does not run: {name}: {state.why}", (nodes.proof(self.host, unit), *self._words()),
-                         cure, risk=0 if looping else 3 if unit.name == DOCKERD else None)
+        said = (Proof("log", self.host.host, object=name, text=words.line),) if words.line else ()
+        what = f"the container runtime of {self.name} does not run: {name}: {state.why}" + (f"; {words.what}" if words.what else "")
+        return self._hit(unit, what, (nodes.proof(self.host, unit), *said, *self._words()), f"{words.cure}; then: {cure}" if words.cure else cure,
+                         risk=0 if looping else 3 if unit.name == DOCKERD else None)
 
     def _not_at_boot(self, unit: Unit, record: Mapping[str, Any]) -> bool:
         """Whether the next boot does not bring it: neither its own enablement, nor a socket's, nor another unit that wants it."""
@@ -213,6 +217,11 @@ class Runtime:
             return None
         return Proof("http", self.host.host, object=one_line(healthz.get("url") or "healthz", 100), text=one_line(error or f"HTTP {status}", 100))
 
+    def _without_dockershim(self) -> bool:
+        """Whether this kubelet is of 1.24 or newer for certain: up to 1.23 docker's own socket is the default, and another needs --container-runtime=remote."""
+        argv = control_plane.data(self.document, "kubelet").get("argv")
+        return isinstance(argv, list) and len(argv) > 1 and self.kind in (CONTAINERD, "crio") and flags.string_flag(argv, "container-runtime") is None
+
     def _language(self, v1: Any, old: Any) -> list[Hit]:
         """Whether kubelet and runtime share a version of the CRI: one of them answered."""
         died = self._death()
@@ -222,9 +231,10 @@ class Runtime:
         if old == UNIMPLEMENTED and self.version and self.version < FIRST_V1:
             return [self._at_calls("speaks v1 of the CRI only, and a kubelet up to 1.22 v1alpha2 only",
                                    "bring the kubelet to 1.23 or newer, or use containerd 1.6 or 1.7, which speak both; drain the node before")]
-        if UNIMPLEMENTED in (v1, old) and self.version is None:
+        if UNIMPLEMENTED in (v1, old) and self.version is None and not (v1 != UNIMPLEMENTED and self._without_dockershim()):
             self.lacking = True
-            self.notes.append(f"it speaks {'v1alpha2' if v1 == UNIMPLEMENTED else 'v1'} of the CRI only, and the kubelet's version is not known")
+            self.notes.append(f"the runtime of {self.host.node or self.host.host} speaks {'v1alpha2' if v1 == UNIMPLEMENTED else 'v1'} of the CRI only, and "
+                              "the kubelet's version is not known")
         return []
 
     def _no_cri(self) -> Hit:
@@ -233,6 +243,8 @@ class Runtime:
         config = raw if isinstance(raw, Mapping) else {}
         names = [one for one in config.get("disabled_plugins") or () if isinstance(one, str) and one in CRI_PLUGINS]
         path, line = one_line(config.get("path") or "its configuration", 200), config.get("line")
+        if not names and self.lost:
+            return self._damaged(self.lost)
         if not names:
             return self._at_calls("serves no CRI at all", f"see what it says of its plugin cri at its start (journalctl -u {self._unit_name()}; ctr "
                                   f"plugins ls), and disabled_plugins in {path}; {self._leave()}")
@@ -240,6 +252,14 @@ class Runtime:
         return self._at_calls(f"serves no CRI: its plugin {', '.join(names)} is disabled in {path}",
                               f"take {', '.join(names)} out of disabled_plugins in {path} (packages of docker write it so), and see that its cgroup driver "
                               f"is the kubelet's; then systemctl restart {self._unit_name()}: {self._leave()}", place)
+
+    def _damaged(self, path: str) -> Hit:
+        """containerd runs on without its database, and without all that needs it."""
+        return self._at_calls(f"serves no CRI: its database of containers and images is damaged, as a power cut leaves it ({path})",
+                              f"stop kubelet and {self._unit_name()}, move what lies in {path.rpartition('/io.')[0]} away (all of it: the snapshots "
+                              "belong to that database) and reboot, which ends the containers that nobody knows then: containerd begins anew, and "
+                              "images are pulled again",
+                              Proof("file", self.host.host, path=path, text="it has not the header of a database"))
 
     def _dockershim(self) -> Hit | None:
         """A kubelet without dockershim that was told to use docker."""
@@ -322,10 +342,12 @@ FAULTS = (
         explanation="The runtime behind the kubelet's endpoint (containerd, CRI-O, docker, cri-dockerd) is stopped, failed, masked or not enabled at boot, has "
                     "no socket, takes no connection, answers no call within two seconds (the kubelet then says \"PLEG is not healthy\"), or serves no CRI that "
                     "this kubelet speaks: the plugin cri disabled in containerd's configuration, v1alpha2 alone below a kubelet of 1.26 or newer "
-                    "(\"unknown service runtime.v1.RuntimeService\"), docker without cri-dockerd from 1.24 on. Containers that run go on (of docker: until it "
-                    "starts again, unless it has live-restore); the node becomes NotReady, and a kubelet that starts ends again. A warning while "
-                    "it runs and is only not enabled, and where one call had no answer while the kubelet's healthz and journal complain of nothing. Runtimes "
-                    "that are part of k3s, RKE2, microk8s or k0s are not judged.",
+                    "(\"unknown service runtime.v1.RuntimeService\"), docker without cri-dockerd from 1.24 on, a database of containerd's that a "
+                    "power cut damaged. Of one that ended its last words are shown, with the cause where they name one that is known. "
+                    "Containers that run go on (of docker: until it starts again, unless it has live-restore); the node becomes NotReady, and a kubelet that "
+                    "starts ends again. A warning while it runs and is only not enabled, and where one call had no answer "
+                    "while the kubelet's healthz and journal "
+                    "complain of nothing. Runtimes that are part of k3s, RKE2, microk8s or k0s are not judged.",
         remedy="One that is down is enabled (systemctl enable --no-reload) and started; the start of docker is risk 3, because dockerd without live-restore, "
                "its default, ends containers that still run. One that runs is never restarted here, whatever it answers.",
         risk=2,

@@ -128,7 +128,7 @@ def taken_out(cluster: Cluster) -> Iterator[Outcome]:
     if cluster.key is None:
         yield Outcome(applies=False, note="no Kubernetes found on these hosts")
         return
-    missing, nodes = list(cluster.missing("nodes")), list(views(cluster))
+    missing, nodes = list(cluster.missing("nodes")), views(cluster)
     if not missing and not all(view.told for view in nodes):
         missing.append(_older(cluster))
     hits = [hit for view in nodes for hit in (*_cordon(cluster, view), *_fences(cluster, view))]

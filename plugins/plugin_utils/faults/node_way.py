@@ -35,13 +35,14 @@ def unheard(cluster: Cluster) -> Iterator[Outcome]:
     if cluster.key is None:
         yield Outcome(applies=False, component="kubelet", note="no Kubernetes found on these hosts")
         return
-    missing, hits, everybody = list(cluster.missing("nodes")), [], list(views(cluster))
+    missing, hits, everybody = list(cluster.missing("nodes")), [], views(cluster)
     group = node_api.whole(cluster, [view for view in everybody if view.ready == "Unknown"])
     told = {view.name for view in group[1]} if group else set()  # once, by KM512
-    renamed = {hit.host for outcome in node_identity.renamed(cluster) for hit in outcome.hits}  # KM509 is why
-    for view in everybody:
+    away = [view for view in everybody if view.ready in ("False", "Unknown") and view.name not in told]
+    renamed = {hit.host for outcome in node_identity.renamed(cluster) for hit in outcome.hits} if away else set()  # KM509 is why
+    for view in away:
         host = view.host
-        if host is None or host.status != "ok" or host.host in renamed or view.name in told or view.ready not in ("False", "Unknown"):
+        if host is None or host.status != "ok" or host.host in renamed:
             continue
         missing += host.missing("kubelet")
         if host.kubelet_started is None:
@@ -107,6 +108,6 @@ FAULTS = (
         cluster_needs=("nodes",),
         cluster=unheard,
         references=("https://kubernetes.io/docs/concepts/architecture/nodes/#condition",),
-        explained_by=frozenset((("KM518", None), ("KM526", None))),
+        explained_by=frozenset((("KM507", None), ("KM518", None), ("KM526", None))),
     ),
 )

@@ -147,8 +147,10 @@ FAULTS = (
         title="Memory manager state does not fit",
         severity="critical",
         applies="nodes with a kubelet",
-        explanation="memory_manager_state (since 1.21) is of another memoryManagerPolicy than the kubelet is told, or cannot be read. " + _EXITS
-                    + "Its checksum is not computed here.",
+        explanation="memory_manager_state (since 1.21) is of another memoryManagerPolicy than the kubelet is told, cannot be read, or its checksum is that "
+                    "of other content. " + _EXITS + "Whether the static policy finds the machine and the reservation that it wrote down is known from the last "
+                    "words of a kubelet that ended over it (\"the expected machine state is different from the real one\"). Unknown where it names no "
+                    "checksum, or is of a newer format.",
         remedy=_RESET,
         risk=3,
         needs=_NEEDS,

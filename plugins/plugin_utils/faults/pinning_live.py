@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning impor
 SETTLE_SECONDS = 30
 SHOWN = 10
 FREEZE = "unable to freeze"
+RETURNED = (1, 1, 8)  # the runc that returns the error
+_RUNC = re.compile(r"\brunc version (\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 
 
 def drifted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -58,6 +61,9 @@ def _heals(node: Node) -> str:
     if release is not None and release <= (1, 20):
         return ("a kubelet of this release writes every set again each cpuManagerReconcilePeriod (10 s): where it stays so, the write fails; read its log for "
                 "failed to update container")
+    if release is not None and release < (1, 23):
+        return "whether a kubelet of this release writes the sets again by itself is not known here: audit again; where it stays so, restart the kubelet, " \
+               "which writes all sets once"
     return ("a kubelet since 1.23 writes a set only when its own decision changed: it does not heal this by itself; find who writes to the cgroups (another "
             "tool, an update of the runtime), then make the pods anew, or restart the kubelet, which writes all sets once")
 
@@ -97,7 +103,10 @@ def unfreezable(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         yield Outcome((), missing, host=host.host)
         return
     proofs = [Proof("log", host.host, text=line) for line in said[-3:]] + [_frozen(host, one) for one in frozen[:SHOWN]]
-    proofs += [Proof("process", host.host, text=f"{seen['runc']} (since 1.1.8 it returns the error, before it only logged it)")] if seen.get("runc") else []
+    stuck = [one for one in seen.get("stuck") or () if isinstance(one, Mapping)] if said else []
+    named = [one for one in stuck if any(str(one.get("container_id")) in line for line in said)]
+    proofs += [_stuck(host, one) for one in (named or stuck)[:SHOWN]]
+    proofs += [Proof("process", host.host, text=_returned(str(seen["runc"])))] if seen.get("runc") else []
     name, cures = host.node or host.host, "the state file is not at fault, and a reset of it cures nothing"
     if said:
         hit = Hit(f"runc could not freeze a container's cgroup on {name}, so that its CPUs could not be changed: {cures}", tuple(proofs),
@@ -110,7 +119,28 @@ def unfreezable(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     yield Outcome((hit,), host=host.host)
 
 
+def _returned(said: str) -> str:
+    """What this runc makes of a cgroup that does not freeze."""
+    match = _RUNC.search(said)
+    if match is None:
+        return f"{said} (since 1.1.8 it returns the error, before it only logged it)"
+    if tuple(map(int, match.groups())) >= RETURNED:
+        return f"{said}: it returns the error (since 1.1.8), and the kubelet tries again every 10 s"
+    return f"{said}: it only logs that (since 1.1.8 it returns the error)"
+
+
+def _stuck(host: Host, one: Mapping[str, Any]) -> Proof:
+    tasks = _tasks(one)
+    return Proof("process", host.host, pid=next((task[0] for task in one.get("tasks") or () if isinstance(task, list) and task), None),
+                 text=f"in state D now, which no freezer stops: {tasks}; container {one.get('name') or one.get('container_id')} of pod "
+                      f"{one.get('pod') or one.get('pod_uid')}")
+
+
+def _tasks(one: Mapping[str, Any]) -> str:
+    return ", ".join(f"{task[1]} (pid {task[0]}, {task[2]})" for task in one.get("tasks") or () if isinstance(task, list) and len(task) == 3)
+
+
 def _frozen(host: Host, one: Mapping[str, Any]) -> Proof:
-    tasks = ", ".join(f"{task[1]} (pid {task[0]}, {task[2]})" for task in one.get("tasks") or () if isinstance(task, list) and len(task) == 3)
+    tasks = _tasks(one)
     return Proof("file", host.host, path=str(one.get("path")), text=f"{one.get('state')}: container {one.get('container_id')} of pod {one.get('pod_uid')}"
                                                                     f"{f'; {tasks}' if tasks else ''}")

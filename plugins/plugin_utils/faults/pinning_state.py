@@ -261,19 +261,25 @@ def memory(host: Host, node: Node) -> Iterator[Hit]:
         return
     if pinning.unread(file):
         raise Unjudged(f"{file.get('path')}: {pinning.unread(file)}")
-    policy, problem = pinning.memory_state(file)
-    name = host.node or host.host
-    if problem:
-        yield _hit(host, node, f"memory_manager_state of {name} cannot be read by a kubelet, {problem}: {consequence(node)}",
-                   [Proof("file", host.host, path=file.get("path"), text=f"{file.get('size')} bytes; {problem}")], _over_it(node))
+    state, name = pinning.read_memory(file), host.node or host.host
+    where = Proof("file", host.host, path=file.get("path"),
+                  text=f"{file.get('size')} bytes; {state.problem}" if state.problem else f"policyName {state.policy}")
+    if state.problem:
+        yield _hit(host, node, f"memory_manager_state of {name} cannot be read by a kubelet, {state.problem}: {consequence(node)}", [where], _over_it(node))
         return
     wanted, setting = pinning.memory_policy(node)
     if wanted is None:
         raise Unjudged(node.config.problem, "kubelet")
-    if policy != wanted:
+    if state.policy != wanted:
         proofs = [setting.proof(host.host)] if setting else []
-        yield _hit(host, node, f"the kubelet of {name} is configured for the memory manager policy {wanted}, its state is of {policy}: {consequence(node)}",
-                   [*proofs, Proof("file", host.host, path=file.get("path"), text=f"policyName {policy}")])
+        yield _hit(host, node, f"the kubelet of {name} is configured for the memory manager policy {wanted}, its state is of {state.policy}: "
+                               f"{consequence(node)}", [*proofs, where])
+    elif node.refused_memory:
+        yield _hit(host, node, f"the memory manager of {name} refuses its state, which is not that of the machine and its reservation: {consequence(node)}",
+                   [where, Proof("log", host.host, text=node.refused_memory)], _over_it(node))
+    elif state.checksum != manager_state.RIGHT:
+        raise Unjudged(f"{file.get('path')} is of a newer format ({', '.join(state.more)}), which is not judged" if state.more else
+                       f"{file.get('path')} names no checksum, which not every release accepts")
 
 
 def lent(host: Host, document: Mapping[str, Any]) -> Hit | None:

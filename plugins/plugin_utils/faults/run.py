@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
@@ -18,7 +17,7 @@ def _left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM903: of whatever kind."""
     lent = pinning_state.lent(host, document)
     for outcome in manifests.left_behind(host, document):
-        yield replace(outcome, hits=(*outcome.hits, lent), applies=True) if lent else outcome
+        yield outcome._replace(hits=(*outcome.hits, lent), applies=True) if lent else outcome
 
 
 FAULTS = (
@@ -27,10 +26,11 @@ FAULTS = (
         title="Host did not answer",
         severity="warning",
         applies="every host that the run asked",
-        explanation="The host could not be reached, or gave no evidence (no usable Python, refused privileges). What "
-                    "runs there is unknown, and a fault of the cluster cannot be called clear without it: components "
-                    "go on running on a host that has lost only its ssh.",
-        remedy="Bring the host or its ssh back; the finding's reason says what failed.",
+        explanation="The host could not be reached, or gave no evidence (no usable Python, refused privileges, an inventory "
+                    "with which Ansible cannot begin: a connection plugin that is not there, a variable that cannot be "
+                    "evaluated). What runs there is unknown, and a fault of the cluster cannot be called clear without it: "
+                    "components go on running on a host that has lost only its ssh.",
+        remedy="Bring the host or its ssh back, or put the inventory right; the finding's reason says what failed.",
         risk=0,
         node=manifests.unanswered,
     ),

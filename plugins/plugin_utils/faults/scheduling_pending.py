@@ -48,10 +48,11 @@ def unserved(cluster: Cluster) -> Iterator[Outcome]:
         missing.append(Missing(cluster.api_host or "cluster API", "pending", "not_asked"))  # an older release collected it
     running = [item for host in cluster.hosts if host.control_plane for item in host.control_plane.of(SCHEDULER)]
     served, hits = frozenset().union(*(election.scheduler_names(item) for item in running)), []
+    down = any(outcome.hits for outcome in nobody_leads(cluster))  # where the locks were asked for too
     for one in cluster.rows("pending", "unseen"):
         waited = _waited(cluster, one.get("since"))
-        if one.get("scheduler") in served:
-            continue  # that one is late, or does not lead (KM203)
+        if one.get("scheduler") in served or one.get("scheduler") == USUAL and down:
+            continue  # that one is late, or none of its kind leads (KM203)
         if waited is None:
             missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
         elif waited >= WAITED_SECONDS or one.get("asked"):

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_tree, scheduling_reasons, taints
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import excluded, node_tree, scheduling_reasons, taints
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import Process
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
@@ -25,6 +25,22 @@ BETA, STABLE = "failure-domain.beta.kubernetes.io/", "topology.kubernetes.io/"
 SETTLED_SECONDS = 60
 CURES = "v1.18.8 or a newer 1.18, or v1.19.0 or newer"
 NO_SCHEDULER = "no kube-scheduler of its own was found on these hosts"
+
+
+_Waiting = list[tuple[str, Mapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class _Gone:
+    """nodes: {one that was lost: [(pod that waits, its entry)]}; doubtful: pods of whose nodes any may have been lost.
+
+    suspects: nodes that are lost if the scheduler that leads has the defect; logged: those that no pod names, but the replay of its log.
+    """
+
+    nodes: dict[str, _Waiting]
+    doubtful: _Waiting
+    suspects: dict[str, _Waiting] = field(default_factory=dict)
+    logged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +69,12 @@ def _schedulers(cluster: Cluster) -> _Schedulers:
     found = tuple((host, process) for host in cluster.hosts if host.status == "ok" and host.control_plane for process in host.control_plane.of(SCHEDULER))
     known = [node_tree.defect(process.release) for _host, process in found]
     return _Schedulers(found, tuple(one for one, bad in zip(found, known) if bad), tuple(one for one, bad in zip(found, known) if bad is None))
+
+
+def may_lose(cluster: Cluster) -> bool:
+    """Whether a scheduler that runs has the defect, or may have it."""
+    found = _schedulers(cluster)
+    return bool(found.faulty or found.doubtful)
 
 
 def zone_key(labels: Mapping[str, Any]) -> str:
@@ -125,8 +147,8 @@ def order(zones: Counter[str] | None) -> str:
 
 def waiting(cluster: Cluster) -> list[list[str]]:
     """[namespace, pod, node] of the pods that wait for a node that was lost, of all of KM202's findings."""
-    return [[str(entry.get("namespace")), pod, node] for node, pods in sorted(_gone(cluster, _schedulers(cluster), _zones(cluster))[0].items())
-            for pod, entry in pods]
+    gone = _gone(cluster, _schedulers(cluster), _zones(cluster)).nodes
+    return [[str(entry.get("namespace")), pod, node] for node, pods in sorted(gone.items()) for pod, entry in pods]
 
 
 def leader(cluster: Cluster) -> tuple[Mapping[str, Any] | None, Host | None, bool]:
@@ -155,7 +177,7 @@ def _usual(cluster: Cluster) -> list[tuple[Host, Process]]:
 
 
 def lost(cluster: Cluster) -> Iterator[Outcome]:
-    """KM202: a DaemonSet's pod waits for a node that is well and takes it, and that the scheduler's reasons do not count."""
+    """KM202: a pod waits for the one node that it can have, which is well and takes it, and which the scheduler's reasons do not count."""
     if cluster.key is None:
         yield Outcome(applies=False, component=SCHEDULER, note="no Kubernetes found on these hosts")
         return
@@ -169,41 +191,86 @@ def lost(cluster: Cluster) -> Iterator[Outcome]:
     missing = [*cluster.missing("pending"), *(_no_zones(cluster) if zones is None else [])]
     if not missing:
         missing += cluster.cut("pending")
-    gone, doubt = _gone(cluster, found, zones)
+    gone = _gone(cluster, found, zones)
     by_name = {view.name: view for view in views(cluster)}
     hits: list[Hit] = []
-    if gone and zones is not None:
-        why = _explained(cluster, frozenset(gone))
-        hits = [_lost(cluster, found, zones, by_name[name], gone[name], why) for name in sorted(gone)]
-    if doubt and not hits:  # who is lost cannot be told, or whether this scheduler loses anybody
+    if gone.nodes and zones is not None:
+        why = _explained(cluster, frozenset(gone.nodes))
+        hits = [_lost(cluster, found, zones, by_name[name], gone.nodes[name], why) for name in sorted(gone.nodes)]
+    if gone.doubtful and not hits:  # who is lost cannot be told, or whether this scheduler loses anybody
         missing += [*silent, *found.unknown] or [Missing(cluster.api_host or "cluster API", "pending", "error")]
-    yield Outcome(tuple(hits), tuple(missing), component=SCHEDULER, note=found.note if doubt else "")
+    yield Outcome(tuple(hits), tuple(missing), component=SCHEDULER, note="" if hits else _doubt(gone, found))
 
 
-def _gone(cluster: Cluster, found: _Schedulers, zones: Counter[str] | None) -> tuple[dict[str, list[tuple[str, Mapping[str, Any]]]], bool]:
-    """({node that was lost: [(pod that waits for it, its entry)]}, whether a node may have been lost)."""
+def _gone(cluster: Cluster, found: _Schedulers, zones: Counter[str] | None) -> _Gone:
     all_faulty = len(found.faulty) == len(found.running)  # else the one that leads may be another
     certain = all_faulty and not election.silent_members(cluster, "instances")
-    by_name, gone, doubt = {view.name: view for view in views(cluster)}, {}, False
+    by_name, gone, doubtful = {view.name: view for view in views(cluster)}, {}, []
     for entry in cluster.rows("pending", "items"):
         message = scheduling_reasons.parse(entry.get("message"))
         if zones is None or not message.missing or entry.get("scheduler") not in _served(found):
             continue
-        for pod, target in _targets(entry):
-            if certain and _proven(cluster, entry, message, by_name.get(target), len(by_name)):
+        for pod, target in targets(entry, by_name):
+            if _proven(cluster, entry, message, by_name.get(target), len(by_name)):
                 gone.setdefault(target, []).append((pod, entry))
-        doubt = True
-    return gone, doubt
+        doubtful.append((str((entry.get("names") or ["?"])[0]), entry))
+    if not certain:
+        return _Gone({}, doubtful, gone)
+    return _Gone(gone, doubtful, logged=() if gone else _logged(cluster, doubtful, by_name))
+
+
+def _doubt(gone: _Gone, found: _Schedulers) -> str:
+    """What makes that a node may be lost, in words: whoever reads it may know the version that nothing here tells."""
+    if not gone.doubtful:
+        return ""
+    why = [found.note] if found.note else []
+    for name, pods in sorted(gone.suspects.items())[:SHOWN]:
+        why.append(f"{_named(pods)} for {name}, and the reasons speak of {_counts(pods)}: a scheduler with the defect of KM201 has lost {name} then, and "
+                   "one that begins to lead has it again")
+    if not gone.suspects:
+        told = f"by the log of the scheduler that leads, replayed, its list lacks {and_others([one_line(name, 253) for name in gone.logged])}" \
+            if gone.logged else "whether a node is lost, and which, nothing here tells"
+        why.append(f"{_named(gone.doubtful[:SHOWN])}, and the reasons speak of {_counts(gone.doubtful)}: {told}")
+    return "; ".join(why)
+
+
+def _named(pods: _Waiting) -> str:
+    return and_others([f"{one_line(entry.get('namespace'), 80)}/{one_line(pod, 253)}" for pod, entry in pods]) + \
+        f" {'stays' if len(pods) == 1 else 'stay'} Pending"
+
+
+def _counts(pods: _Waiting) -> str:
+    message = scheduling_reasons.parse(pods[0][1].get("message"))
+    return f"{message.total} nodes of {message.nodes}"
+
+
+def _logged(cluster: Cluster, doubtful: _Waiting, names: Collection[str]) -> tuple[str, ...]:
+    """The nodes that its list lacks by the replay of its whole log, where a message lacks just as many. No proof: nothing is repaired because of a log."""
+    lost = _explained(cluster, frozenset()).others if doubtful else ()
+    for _pod, entry in doubtful:
+        message = scheduling_reasons.parse(entry.get("message"))
+        if message.nodes == len(names) and message.missing == len(lost) and _settled(cluster, entry):
+            return lost
+    return ()
+
+
+def _settled(cluster: Cluster, entry: Mapping[str, Any]) -> bool:
+    since, now = timestamp(entry.get("since")), timestamp(cluster.collected_at)
+    return since is not None and now is not None and (now - since).total_seconds() >= SETTLED_SECONDS
 
 
 def _served(found: _Schedulers) -> frozenset[str]:
     return frozenset().union({USUAL}, *(election.scheduler_names(process) for _host, process in found.running))
 
 
-def _targets(entry: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(pod, the node that it is meant for), as far as the collector kept them."""
+def targets(entry: Mapping[str, Any], names: Iterable[str]) -> list[tuple[str, str]]:
+    """(pod, the one node that it can have), as far as the collector kept them: a DaemonSet's pod names it, any other one leaves out all the rest."""
     kept = entry.get("targets")
-    return [(str(one[0]), str(one[1])) for one in kept if isinstance(one, (list, tuple)) and len(one) == 2] if isinstance(kept, (list, tuple)) else []
+    if isinstance(kept, (list, tuple)) and kept:
+        return [(str(one[0]), str(one[1])) for one in kept if isinstance(one, (list, tuple)) and len(one) == 2]
+    off = excluded.left_out(entry)
+    wanted = [name for name in names if name not in off] if off else []
+    return [(str(pod), wanted[0]) for pod in entry.get("names") or ()] if len(wanted) == 1 else []
 
 
 def _proven(cluster: Cluster, entry: Mapping[str, Any], message: scheduling_reasons.Message, target: NodeView | None, count: int) -> bool:
@@ -211,10 +278,9 @@ def _proven(cluster: Cluster, entry: Mapping[str, Any], message: scheduling_reas
 
     Of the others the message says that the pod does not want them. Where it says anything that may be said of the target, it may be that.
     """
-    if target is None or target.ready != "True":
-        return False  # whoever is not there or not well may be among those that are counted, and another one lost
-    since, now = timestamp(entry.get("since")), timestamp(cluster.collected_at)
-    if message.nodes != count or since is None or now is None or (now - since).total_seconds() < SETTLED_SECONDS:
+    if target is None or target.ready != "True" or entry.get("unfit"):
+        return False  # whoever is not there, not well or not what the pod asks for may be among those that are counted, and another one lost
+    if message.nodes != count or not _settled(cluster, entry):
         return False
     tolerations = entry.get("tolerations")
     off, doubtful = taints.keeps_away(list(target.taints), tolerations)
@@ -231,22 +297,22 @@ def _explained(cluster: Cluster, targets: frozenset[str]) -> scheduling_history.
     return scheduling_history.explained(cluster, host, process, zone_of, targets)
 
 
-def _lost(cluster: Cluster, found: _Schedulers, zones: Counter[str], target: NodeView, pods: list[tuple[str, Mapping[str, Any]]],
-          why: scheduling_history.Explained) -> Hit:
-    named = and_others([f"{one_line(entry.get('namespace'), 80)}/{one_line(pod, 253)}" for pod, entry in pods])
-    message = scheduling_reasons.parse(pods[0][1].get("message"))
+def _lost(cluster: Cluster, found: _Schedulers, zones: Counter[str], target: NodeView, pods: _Waiting, why: scheduling_history.Explained) -> Hit:
     proofs = [Proof("api", cluster.api_host, object=f"Pod {one_line(entry.get('namespace'), 80)}/{one_line(pod, 253)}",
                     text=one_line(entry.get("message"), 300)) for pod, entry in pods[:SHOWN]]
-    proofs += [Proof("api", cluster.api_host, object=f"Node {target.name}", text="Ready, and the pod tolerates its taints; it is the one that the pod's "
-                     "matchFields name"),
+    proofs += [Proof("api", cluster.api_host, object=f"Node {target.name}", text=f"Ready, and the pod tolerates its taints; {_why_this_one(pods)}"),
                Proof("api", cluster.api_host, object="Nodes", text=f"{len(zones)} zones with their nodes: {_spelled(zones)}"), why.proof,
                *_proofs(found.faulty)]
     more = f"; by the replay of its log also {and_others(list(why.others))}, which no pod names" if why.others else ""
-    return Hit(f"the scheduler has lost {target.name}: {named} {'stays' if len(pods) == 1 else 'stay'} Pending for it, and the reasons speak of "
-               f"{message.total} nodes of {message.nodes}{more}", tuple(proofs),
+    return Hit(f"the scheduler has lost {target.name}: {_named(pods)} for it, and the reasons speak of {_counts(pods)}{more}", tuple(proofs),
                f"restart the scheduler that leads, while another one is there to take over: {target.name} is back then. It returns when nodes join unevenly "
                f"again; cured by {CURES}. What avoids it: {order(zones)}. Nothing is to be done on {target.name} or to the pod",
                host=target.host.host if target.host else None, node=target.name, component=SCHEDULER)
+
+
+def _why_this_one(pods: _Waiting) -> str:
+    return "it is the one that the pod's matchFields name" if any(entry.get("targets") for _pod, entry in pods) else \
+        "it alone has what the pod's selector or affinity asks for"
 
 
 _ABOUT = ("https://github.com/kubernetes/kubernetes/issues/91601", "https://github.com/kubernetes/kubernetes/pull/93355",
@@ -274,10 +340,11 @@ FAULTS = (
         title="The scheduler has lost a node",
         severity="critical",
         applies="clusters whose hosts run kube-scheduler",
-        explanation="A DaemonSet's pod stays Pending for a node that is Ready and whose taints it tolerates. The scheduler's message counts fewer nodes than "
-                    "there are, nothing in it can be of that node, and each scheduler that runs has the defect of KM201. Where a reason may be the "
-                    "node's own, or a scheduler's version is not known, it is unknown. Other pods do not name a node: they go elsewhere, or wait for a "
-                    "reason that is true.",
+        explanation="A DaemonSet's pod, or one whose selector or affinity leaves one node only, stays Pending for a node that is Ready and whose taints it "
+                    "tolerates. The scheduler's message counts fewer nodes than there are, nothing in it can be of that node, and each scheduler that runs has "
+                    "the defect of KM201. Where a reason may be the node's own, or a scheduler's version is not known, it is unknown, "
+                    "and the nodes are named in a note where its whole log, replayed, lacks as many as a message does. Pods that can have several nodes mostly "
+                    "go elsewhere, or wait for a reason that is true.",
         remedy="Restart the scheduler that leads, while another one is ready to take over; then upgrade. Until then it returns when nodes join unevenly.",
         risk=2,
         needs=("instances", "component_http", "manifests", "scheduler_log"),

@@ -1,0 +1,61 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what a container runtime said before it ended, as the collector runtime brings it. Pure.
+
+`m` marks texts measured with containerd 1.6.20; others are those of docker's and CRI-O's sources.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+
+_DISK = "df -h and df -i of its folder (/var/lib/containerd, /var/lib/containers, /var/lib/docker); make room"
+_STATUS = {203: ("systemd cannot execute its program (203/EXEC)",
+                 "see whether the program of ExecStart is there and may be executed (ls -lZ), and install it again"),
+           205: ("a limit of its unit is above what it can have, 205/LIMITS (KM409)", "lower LimitNOFILE= and its like where systemctl cat shows them")}
+# (text, what it is, what is done about it)
+_TEXTS = tuple((re.compile(text, re.IGNORECASE), what, cure) for text, what, cure in (
+    # m "containerd: failed to load TOML: /etc/containerd/config.toml: (2, 2): ...", "failed to unmarshal TOML: ..."
+    (r"failed to (?:load|unmarshal|decode) toml|unable to configure the docker daemon with file|unable to load configuration|validating \w+ config",
+     "it refuses its configuration", "mend the file that its last words name"),
+    (r"unexpected end of json input", "a file of its own is empty or cut off, as a power cut leaves it",
+     "see which file its last words name (of docker /etc/docker/daemon.json, of CRI-O those below /var/lib/containers/storage, for which crio wipe is there)"),
+    (r"no space left on device", "a disk is full, or no inotify watches are left (KM403)", _DISK),
+    (r"too many open files", "it has no file or inotify instance left (KM401 to KM404)", "the playbook too_many_open_files shows which, and raises it"),
+    (r"read-only file system", "a file system of its own is read-only (KM521)", "see why (journalctl -k), and mount it for writing"),
+))
+_WORSE = re.compile(r"level=(?:fatal|error|panic)|\bpanic: |\bfatal error: |\b(?:failed|cannot|unable|invalid)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Words:
+    """line: that tells the most; what: the cause that it names, empty where none that is known; cure: what is done about it."""
+
+    line: str = ""
+    what: str = ""
+    cure: str = ""
+
+
+def told(record: Mapping[str, Any]) -> Words:
+    """Of one unit's evidence. Never raises."""
+    raw = record.get("said")
+    lines = [one_line(one, 400) for one in raw if isinstance(one, str)] if isinstance(raw, (list, tuple)) else []
+    status = record.get("exec_main_status")
+    if isinstance(status, int) and status in _STATUS and record.get("result") != "success":
+        return Words(lines[-1] if lines else "", *_STATUS[status])
+    for line in reversed(lines):
+        found = next(((what, cure) for text, what, cure in _TEXTS if text.search(line)), None)
+        if found:
+            return Words(line, *found)
+    return Words(next((line for line in reversed(lines) if _WORSE.search(line)), lines[-1] if lines else ""))
+
+
+def damaged(metadata: Any) -> str:
+    """The path of containerd's database, where it is none any more; "" else."""
+    return one_line(metadata.get("path"), 200) if isinstance(metadata, Mapping) and metadata.get("valid") is False else ""
