@@ -15,10 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ansible.utils.display import Display
-
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, run_folder
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, looks, run_folder, terminal
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 
@@ -26,6 +24,8 @@ STATES = (apply_step.DONE, apply_step.ROLLED_BACK, apply_step.REFUSED, apply_ste
 PATIENCE = 10  # seconds between two words about a step that takes long
 NODE_SECONDS = 30  # that the node may take beside it
 BROKEN = 6  # connections in a row after which the node is given up
+# Remedies that wait for nothing: what is written is proven as soon as it is read again.
+SHORT = ("kernel_setting", "kernel_module", "file_limit", "swap_persistence", apply_api.KUBEADM_CONFIG, apply_api.UNCORDON)
 VANISHED = ("{host} was lost while the step was under way ({reason}): the node may still be finishing it or putting the former bytes "
             "back, and the next run finds out which")
 
@@ -41,6 +41,7 @@ class ActionModule(NodeAction):
         "report_dir": {"type": "path", "required": True},
         "ttl": {"type": "int", "default": 900},
         "locked": {"type": "bool", "default": True},
+        "terminal": {"type": "bool", "default": True},
         "kubeconfig": {"type": "path"},
         "kubectl": {"type": "path"},
     }
@@ -49,7 +50,7 @@ class ActionModule(NodeAction):
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         folder, identity = args["report_dir"], args["id"]
         if self._task.check_mode:
-            result.update(changed=False, skipped=True, host=host, id=identity, state=apply_step.SKIPPED, reason="check mode")
+            result.update(self._look(folder, identity, host, args, task_vars))
             return result
         if orphaned():  # nothing is noted either: the next run may have taken the folder over
             reason = "ansible-playbook was ended"
@@ -76,16 +77,45 @@ class ActionModule(NodeAction):
             result.update(failed=True, msg=f"step {identity} on {host} is {record['state']}: {record['reason']}")
         return result
 
+    def _look(self, folder: str, identity: str, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Check mode: what the step looks at last is asked of its host, where that can be answered now; nothing is changed. Never a failed task."""
+        not_asked = {"changed": False, "skipped": True, "host": host, "id": identity, "state": apply_step.SKIPPED, "reason": "check mode"}
+        try:
+            run_id = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))["run_id"]
+            step = next((step for step in looks.asked(run_folder.read_plan(folder)) if step.id == identity and step.host == host), None)
+        except (OSError, ValueError, KeyError, TypeError):
+            return not_asked
+        if step is None or orphaned():
+            return not_asked
+        params = {"run_id": run_id, "step": _plain(step), "lock": None, "check": True,
+                  "timeout": apply_step.LOOK + int((step.change or {}).get("ready_seconds") or 0), "kubeconfig": args["kubeconfig"],
+                  "kubectl": args["kubectl"], "id": step.id, "report_dir": folder, "patience": None}
+        status, reason, answer = self._ask(host, params, task_vars)
+        if status == "ok":
+            record = checked(answer)
+            record["reason"] = looks.said(record["reason"])
+            if record["state"] in (apply_step.DONE, apply_step.ROLLED_BACK):
+                record.update(state=apply_step.FAILED, reason=f"{host} does not answer as a node in check mode does; find out what runs there")
+        else:  # the repair would not begin it either
+            record = {"state": apply_step.REFUSED, "reason": f"{host} could not be asked: {reason}", "changed": False}
+        record = {"id": identity, "host": host, "state": record["state"], "reason": record["reason"]}
+        with suppress(OSError):  # then the report says that nobody was asked
+            run_folder.note_look(folder, record)
+        return {"changed": False, **record}
+
     def _apply(self, folder: str, run_id: str, step: Step, host: str, args: Mapping[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Send it. From here on nothing but its own end makes room for the next one."""
-        plain = {**asdict(step), "code": [step.code], "expect": {**(step.expect or {}), "component": step.component}}
+        plain = _plain(step)
         budget = int(apply_step.budget(plain)) + 1
         lock = {"controller": None, "seconds": args["ttl"] + budget} if args["locked"] else None
         params = {"run_id": run_id, "step": plain, "lock": lock, "check": False, "timeout": budget, "kubeconfig": args["kubeconfig"],
                   "kubectl": args["kubectl"], "id": step.id, "report_dir": folder, "patience": PATIENCE if step.remedy == apply_api.DRAIN else None}
         _sync(Path(folder) / run_folder.BEGUN, step.id + "\n")
         started = time.monotonic()
-        status, reason, answer = patiently(lambda asked: self._ask(host, asked, task_vars), params)
+        tell = terminal.tell if args["terminal"] else _silent
+        if step.remedy not in SHORT:
+            tell(begun(step, budget))
+        status, reason, answer = patiently(lambda asked: self._ask(host, asked, task_vars), params, tell)
         if status == "unreachable" or status == "error" and "python" not in answer and not _never_ran(reason):
             return {"state": apply_step.FAILED, "reason": VANISHED.format(host=host, reason=reason), "changed": True,
                     "seconds": round(time.monotonic() - started, 2), "seen": {}, "lost": True}
@@ -94,7 +124,27 @@ class ActionModule(NodeAction):
         return checked(answer)
 
 
-def patiently(ask: Callable[[dict[str, Any]], tuple[str, str, dict[str, Any]]], params: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+def _plain(step: Step) -> dict[str, Any]:
+    """The step as its node takes it."""
+    return {**asdict(step), "code": [step.code], "expect": {**(step.expect or {}), "component": step.component}}
+
+
+def begun(step: Step, seconds: int) -> str:
+    """What is waited for now, how long at most, and what it means to interrupt it: Ansible says nothing until the step has ended."""
+    if step.remedy == apply_api.DRAIN:
+        what, left = f"drains {step.target}", (f"{step.host} goes on with it, and {step.target} may stay cordoned until the next run, which goes on from "
+                                               "there or lets it take pods again")
+    else:
+        what, left = "waits for its proof", f"{step.host} goes on by itself, and the next run finds out what became of the step and finishes or undoes it"
+    return evidence.one_line(f"kubemend: {step.id}: {step.host} {what}, at most {seconds} s. Interrupted (Ctrl-C), {left}.", 600)
+
+
+def _silent(_text: str) -> None:
+    """For an operator who wants nothing on the terminal."""
+
+
+def patiently(ask: Callable[[dict[str, Any]], tuple[str, str, dict[str, Any]]], params: dict[str, Any],
+              tell: Callable[[str], None] = terminal.tell) -> tuple[str, str, dict[str, Any]]:
     """The answer to a step, and where it takes long, how far it is every PATIENCE seconds: whoever asks again for the same step waits on.
 
     A connection that breaks while the step is at work costs nothing: the node goes on, and is asked again.
@@ -113,7 +163,7 @@ def patiently(ask: Callable[[dict[str, Any]], tuple[str, str, dict[str, Any]]], 
             return status, reason, answer
         progress = evidence.one_line(answer.get("reason") or "", 200)
         if progress and progress != told:
-            Display().display(progress)
+            tell(progress)
         told = progress
 
 

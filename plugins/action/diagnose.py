@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import stat
 import tempfile
 
 from collections.abc import Iterator
@@ -17,21 +15,22 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__
 from ansible.utils import color
-from ansible.utils.display import Display
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     boot_plan,
+    brought_back,
     bundle,
     capturing,
     cluster,
     evidence,
+    evidence_sources,
     judge,
     limits_plan,
     locking,
+    looks,
     model,
     node_plan,
     patch_files,
@@ -41,10 +40,13 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     remedies,
     reset_plan,
     run_folder,
+    run_hosts,
     scheduler_capture,
     scheduler_plan,
     swap_plan,
     symptoms,
+    taints_told,
+    terminal,
     timeline,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import compare
@@ -54,6 +56,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import text as report_text
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, exit_of, last_line, summary
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report_folder import FACES, remove_face, write_patches
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import DEFAULT_FORMATS, FAIL_ON, FORMATS, SettingsError
 
 SPEC = {
@@ -78,22 +81,23 @@ SPEC = {
     "deep": {"type": "bool", "default": False},
     "part": {"type": "bool", "default": False},
     "take": {"type": "str"},
+    "asked": {"type": "bool", "default": True},
     "fail_on": {"type": "str", "choices": list(FAIL_ON), "default": "never"},
     "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": list(DEFAULT_FORMATS)},
     "notices": {"type": "list", "elements": "str", "default": []},
     "bundle": {"type": "path"},
     "bundle_anonymous": {"type": "bool", "default": False},
     "compare_to": {"type": "path"},
+    "hosts": {"type": "dict", "default": {}},
+    "api_hosts": {"type": "list", "elements": "str", "default": []},
 }
 COLOURS = {
     "critical": "bright red", "warning": "bright purple", "info": "cyan", "present": "bright red", "unknown": "yellow",
     "clear": "green", "good": "green",
 }
-WIDEST = 120
-HEAD = 2048
-# How these reports of ours begin: a file of the same name that somebody else put there does not.
-OURS = {"html": re.compile(rb"\s*<!DOCTYPE html>(?s:.*)<title>kubemend: "),
-        "junit": re.compile(rb"<\?xml [^>]*\?>\s*<testsuites name=\"kubemend\"")}
+WAY_OUT = ("kubemend_evidence takes the folder of a run, its evidence/, a file of that, a bundle, or a list of them. What cannot be read may be taken out of a "
+           "folder; its host then counts as one that was not audited.")
+PAGES = Path(__file__).absolute().parents[2] / model.DOCS
 WALKED = ("KM404",)  # also of processes that only the deep tier looks at
 REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES, **node_plan.REMEDIES, **swap_plan.REMEDIES,
             **boot_plan.REMEDIES, **scheduler_plan.REMEDIES}
@@ -109,8 +113,12 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         args = self.validate_argument_spec(argument_spec=SPEC)[1]
         try:
+            if args["mode"] != "replay":
+                run_hosts.note_unheard(args["evidence"][0], args["hosts"], args["api_hosts"], (task_vars or {}).get("hostvars"))
             answer = _diagnose(args, bool(self._task.diff))
-        except (evidence.EvidenceError, SettingsError) as error:
+        except evidence.EvidenceError as error:
+            answer = _input_error(f"{error} {WAY_OUT}" if args["mode"] == "replay" else str(error))
+        except SettingsError as error:
             answer = _input_error(str(error))
         except OSError as error:
             answer = _input_error(f"{error.filename or args['report_dir']} cannot be used: {error.strerror}.")
@@ -123,18 +131,14 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     earlier = None if args["compare_to"] is None else compare.parse(compare.read(args["compare_to"]), args["compare_to"])
     judged, clusters = judge.examine(_documents(args), chosen, deep=args["deep"], part=args["part"])
     seen = judged
-    steps: tuple[dict[str, Any], ...] = ()
-    outcome = None
-    if args["mode"] == "verify":
-        planned, steps = run_folder.read_plan(args["report_dir"]), run_folder.read_steps(args["report_dir"])
-        outcome = run_folder.outcome(planned, steps, judged, run_folder.begun(args["report_dir"]))
-    else:
-        planned = _planned(args, judged, clusters)
+    planned = run_folder.read_plan(args["report_dir"]) if args["mode"] == "verify" else _planned(args, judged, clusters)
+    ask = looks.asked(planned) if args["mode"] == "plan" and not args["asked"] else ()
+    if ask:
+        return _before_looks(args, planned, ask)
+    steps, outcome, told = _became(args, planned, judged, clusters)
     if args["mode"] != "replay":
         judged = replace(judged, findings=tuple(_with_command(item, planned) for item in judged.findings))
     repairs = args["mode"] == "repair" and any(step.allowed for step in planned)
-    if args["mode"] == "repair" and not repairs:
-        outcome = run_folder.withheld(planned)
     timelines, lacking = timeline.of_clusters(clusters)
     captures, noted = _captured(args)
     pending, outcome = _of_pending(args, clusters, outcome)
@@ -144,13 +148,14 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         report_dir=args["report_dir"], tool_version=evidence.TOOL_VERSION,
         # Whether the findings are bad enough to fail is asked when the repair is over.
         fail_on="never" if repairs else args["fail_on"],
-        symptom=_symptom(args["symptom"]), notices=(*args["notices"], *pending, *_but_pending(args, lacking), *noted),
+        symptom=_symptom(args["symptom"]),
+        notices=(*args["notices"], *pending, *taints_told.told(clusters, args["symptom"]), *_but_pending(args, lacking), *noted, *told),
         titles={code: fault.title for code, fault in judge.CATALOGUE.items()}, plan=planned, steps=steps, diffs=diff,
-        outcome=outcome, timelines=timelines, captures=captures, compared=None if earlier is None else compare.compare(earlier, judged))
+        outcome=outcome, timelines=timelines, captures=captures, compared=None if earlier is None else compare.compare(earlier, judged),
+        pages=str(PAGES) if PAGES.is_dir() else "")
     if args["mode"] == "repair":
-        _write(run.path("plan.json"), run_folder.plan_text(run.run_id, {name: args[name] for name in ("max_risk", "allow", "probe", "cleanup_rejected")},
-                                                           planned))
-    _write_patches(Path(run.path("patches")), patch_files.texts(judged.findings, clusters, judge.KEY_DIGITS))
+        _write_plan(args, planned)
+    run = _with_patches(run, patch_files.texts(judged.findings, clusters, judge.KEY_DIGITS))
     case = bundle.Case(lambda: _documents(args), seen, run, chosen, args["deep"], args["part"], __version__)
     run, packed = _packed(args, case, repairs)
     _write_reports(args["formats"], judged, run)
@@ -163,30 +168,18 @@ def _write_reports(formats: list[str], judged: model.Result, run: Run) -> None:
     """What the operator asked for; report.json and report.txt always."""
     _write(run.path("report.json"), json.dumps(report_json.render(judged, run), indent=1) + "\n")
     _write(run.path("report.txt"), report_text.render(judged, run))
-    for name, file, render in (("html", "report.html", report_html.render), ("junit", "junit.xml", report_junit.render)):
+    for name, render in (("html", report_html.render), ("junit", report_junit.render)):
         if name in formats:
-            _write(run.path(file), render(judged, run))
-        elif OURS[name].match(_head(run.path(file))):  # one of an earlier run in this folder tells of another judgement
-            Path(run.path(file)).unlink(missing_ok=True)
+            _write(run.path(FACES[name][0]), render(judged, run))
+        else:
+            remove_face(run.report_dir, name)
     if "terminal" in formats:
         _print(judged, run)
 
 
-def _head(path: str) -> bytes:
-    """How a file begins; nothing of what is no plain file or cannot be read."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return b""
-    try:
-        return os.read(handle, HEAD) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
-    finally:
-        os.close(handle)
-
-
 def _documents(args: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The evidence as it is judged, one document in memory at a time."""
-    documents = evidence.stream(args["evidence"])
+    documents = evidence_sources.stream(args["evidence"])
     if args["mode"] == "replay":  # which asks about another day, and often another controller
         return documents
     me = locking.controller(os.getppid())
@@ -224,7 +217,7 @@ def _bundle(args: dict[str, Any], case: bundle.Case) -> str | None:
 
 def _show_bundle(args: dict[str, Any], case: bundle.Case) -> None:
     about = "without names of hosts and people and without addresses" if args["bundle_anonymous"] else "with the names and addresses of your hosts"
-    _show(f"kubemend: bundle: {args['bundle']} ({about}); to read it: {bundle.command(args['bundle'], case)}")
+    terminal.show(f"kubemend: bundle: {args['bundle']} ({about}); to read it: {bundle.command(args['bundle'], case)}")
 
 
 def _captured(args: dict[str, Any]) -> tuple[tuple[dict[str, Any], ...], list[str]]:
@@ -248,6 +241,15 @@ def _of_pending(args: dict[str, Any], clusters: list[cluster.Cluster], outcome: 
     return sentences, outcome
 
 
+def _not_back(planned: tuple[plan.Step, ...], steps: tuple[dict[str, Any], ...], clusters: list[cluster.Cluster]) -> tuple[str, ...]:
+    """Nodes that were brought back on their hosts, and that the API does not have so after it was waited for."""
+    names, left = brought_back.nodes(planned, steps), {}
+    for of in clusters:
+        left.update(brought_back.waiting((of.answer("nodes") or {}).get("items"), names))
+    return (f"What keeps a kubelet down was mended, and the API has it otherwise still: {brought_back.told(left)}; {brought_back.ADVICE}; what is found above "
+            "tells what keeps it from that, if anything does.",) if left else ()
+
+
 def _but_pending(args: dict[str, Any], lacking: tuple[str, ...]) -> tuple[str, ...]:
     """Why there is no timeline: that symptom says it better."""
     return tuple(one for one in lacking if args["symptom"] != pending_told.SYMPTOM or not one.startswith(timeline.NONE))
@@ -259,8 +261,36 @@ def _planned(args: dict[str, Any], judged: model.Result, clusters: list[cluster.
                            args["drain_timeout"], args["max_unavailable"], args["cpu_manager"] or {}, args["limits"] or {}, frozenset(args["profile"]))
     wished = [*reset_plan.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS),
               *limits_plan.wishes(clusters, consent.profile, judge.KEY_DIGITS)]
-    return plan.plan([*judged.findings, *wished], clusters, lambda host: evidence.find(args["evidence"], host), consent, REMEDIES, judge.KEY_DIGITS,
+    return plan.plan([*judged.findings, *wished], clusters, lambda host: evidence_sources.find(args["evidence"], host), consent, REMEDIES, judge.KEY_DIGITS,
                      remedies.probe if args["probe"] else None)
+
+
+def _became(args: dict[str, Any], planned: tuple[plan.Step, ...], judged: model.Result, clusters: list[cluster.Cluster]
+            ) -> tuple[tuple[dict[str, Any], ...], tuple[int, str, str] | None, tuple[str, ...]]:
+    """(what became of the steps, or would; what the run comes to by them; notes about that)."""
+    folder = args["report_dir"]
+    if args["mode"] == "verify":
+        steps = run_folder.read_steps(folder)
+        return steps, run_folder.outcome(planned, steps, judged, run_folder.begun(folder)), _not_back(planned, steps, clusters)
+    if args["mode"] == "plan":  # check mode ends as the repair would
+        answers = run_folder.read_looks(folder)
+        outcome = looks.outcome(planned, answers) or run_folder.withheld(planned, "would not be")
+        return looks.refused(planned, answers), outcome, looks.notices(planned, answers)
+    withheld = args["mode"] == "repair" and not any(step.allowed for step in planned)
+    return (), run_folder.withheld(planned) if withheld else None, ()
+
+
+def _before_looks(args: dict[str, Any], steps: tuple[plan.Step, ...], ask: tuple[plan.Step, ...]) -> dict[str, Any]:
+    """Check mode: the steps whose hosts are asked before there is a report, which tells what they say."""
+    _write_plan(args, steps)
+    return {"report_dir": args["report_dir"], "run_id": args["run_id"], "exit_reason": "ok", "steps": [],
+            "looks": [{"id": step.id, "host": step.host} for step in ask]}
+
+
+def _write_plan(args: dict[str, Any], steps: tuple[plan.Step, ...]) -> None:
+    """plan.json, which each step is read from."""
+    settings = {name: args[name] for name in ("max_risk", "allow", "probe", "cleanup_rejected")}
+    _write(str(Path(args["report_dir"]) / "plan.json"), run_folder.plan_text(args["run_id"], settings, steps))
 
 
 def _wishes(args: dict[str, Any]) -> frozenset[str]:
@@ -268,14 +298,11 @@ def _wishes(args: dict[str, Any]) -> frozenset[str]:
     return frozenset(name for name in asked if asked[name])
 
 
-def _write_patches(folder: Path, texts: dict[str, str]) -> None:
-    """The patches of this judgement, and no others."""
-    for stale in folder.glob("*.yaml"):
-        stale.unlink()
-    if texts:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    for name, text in texts.items():
-        _write(str(folder / name), text)
+def _with_patches(run: Run, texts: dict[str, str]) -> Run:
+    """The patches of this judgement as files; the run with a note where one is missing."""
+    kept = write_patches(Path(run.path("patches")), texts)
+    notes = (f"{run.path('patches')} has files of somebody else or changed since ({', '.join(kept)}), which stay: the findings have these patches.",)
+    return replace(run, notices=(*run.notices, *(notes if kept else ())))
 
 
 def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model.Finding:
@@ -319,15 +346,9 @@ def _input_error(sentence: str) -> dict[str, Any]:
 
 
 def _print(judged: model.Result, run: Run) -> None:
-    """The report as the callback found it: on stdout, unless a callback writes JSON there for a program."""
+    """The report, in the width and colour that Ansible has."""
     coloured = bool(color.ANSIBLE_COLOR)
-    width = min(Display().columns, WIDEST)
-    _show(report_text.render(judged, run, width, _paint if coloured else plain).rstrip("\n"))
-
-
-def _show(text: str) -> None:
-    callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
-    Display().display(text, stderr="json" in callback.rsplit(".", 1)[-1])
+    terminal.show(report_text.render(judged, run, terminal.width(), _paint if coloured else plain))
 
 
 def _paint(text: str, kind: str) -> str:

@@ -11,14 +11,22 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from ansible import constants
-from ansible.utils.display import Display
-
 from ansible_collections.kubemend.remediation.plugins.module_utils import log_level
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capture_restart, capturing, evidence, locking, node_program
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    capture,
+    capture_restart,
+    capturing,
+    evidence,
+    evidence_sources,
+    locking,
+    node_program,
+    run_hosts,
+    terminal,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import capture as report
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import FORMATS
 
 
 def _plain(targets: tuple[Target, ...]) -> list[dict[str, Any]]:
@@ -79,12 +87,16 @@ class ActionModule(NodeAction):
         "kubectl": {"type": "path"},
         "timeout": {"type": "int", "default": 30},
         "terminal": {"type": "bool", "default": True},
+        "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": []},
+        "hosts": {"type": "dict", "default": {}},
+        "api_hosts": {"type": "list", "elements": "str", "default": []},
     }
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result, task_vars, args, host = self._begun(tmp, task_vars, self.SPEC)
         try:
             if args["state"] == "planned":
+                run_hosts.note_unheard(f"{args['report_dir']}/evidence", args["hosts"], args["api_hosts"], task_vars.get("hostvars"))
                 found = self._plan(args)
             elif args["state"] == "shown":
                 found = self._show(args)
@@ -103,8 +115,13 @@ class ActionModule(NodeAction):
 
     def _plan(self, args: Mapping[str, Any]) -> dict[str, Any]:
         folder = args["report_dir"]
-        documents = evidence.stream([f"{folder}/evidence"])
-        made = capture.plan(args["run_id"], documents, tuple(args["components"]), args["level"], args["seconds"], args["pod"])
+        documents = evidence_sources.stream([f"{folder}/evidence"])
+        try:
+            made = capture.plan(args["run_id"], documents, tuple(args["components"]), args["level"], args["seconds"], args["pod"])
+        except capture.CaptureError as error:
+            nothing = Plan(args["run_id"], args["seconds"], args["level"], tuple(args["components"]), notes=tuple(args["notices"]), begun=time.time())
+            report.refused(folder, nothing, str(error), error.reason, args["formats"])
+            raise
         made = replace(made, notes=made.notes + tuple(args["notices"]))
         capturing.write(folder, capturing.PLAN, capture.dumped(made))
         return {"hosts": list(made.raising)}
@@ -119,16 +136,16 @@ class ActionModule(NodeAction):
         folder = args["report_dir"]
         plan = capturing.read_plan(folder)
         offered, without, refused = capturing.offered(folder, plan)
-        by_restart, why = capture_restart.add(without, evidence.stream([f"{folder}/evidence"]), args["allow"], args["run_id"])
+        by_restart, why = capture_restart.add(without, evidence_sources.stream([f"{folder}/evidence"]), args["allow"], args["run_id"])
         offered += by_restart
         plan = replace(plan, targets=offered, refused=plan.refused + refused + why, begun=time.time())
         capturing.write(folder, capturing.PLAN, capture.dumped(plan))
         if plan.refused and not offered:
             sentence = (f"No level can be raised: {'; '.join(plan.refused)}. Capture what they log now with "
                         f"-e kubemend_capture_level={min(self._present(folder, plan), default=0)}.")
-            report.refused(folder, plan, sentence)
+            report.refused(folder, plan, sentence, formats=args["formats"])
             raise capture.CaptureRefused(sentence)
-        self._tell(args, report.planned(plan, self._task.check_mode, _back_at(plan)))
+        self._tell(args, report.planned(plan, self._task.check_mode, _back_at(plan), terminal.width()))
         go = not self._task.check_mode
         return {"go": go, "hosts": list(plan.raising) if go else [], "seconds": plan.seconds, "begun": plan.begun,
                 "needles": list(plan.needles), "logging": {host: list(names) for host, names in plan.logging.items() if names},
@@ -137,7 +154,7 @@ class ActionModule(NodeAction):
 
     @staticmethod
     def _present(folder: str, plan: Plan) -> list[int]:
-        return [level for document in evidence.stream([f"{folder}/evidence"]) if document.get("kind") != "cluster"
+        return [level for document in evidence_sources.stream([f"{folder}/evidence"]) if document.get("kind") != "cluster"
                 for name, level in capture.look(document).levels.items() if name in plan.components]
 
     def _raised(self, host: str, args: Mapping[str, Any], task_vars: dict[str, Any], plan: Plan) -> dict[str, Any]:
@@ -180,14 +197,12 @@ class ActionModule(NodeAction):
         folder = args["report_dir"]
         if self._task.check_mode:
             return {"exit_reason": "ok"}
-        made = report.make(folder, capturing.read_plan(folder))
+        made = report.make(folder, capturing.read_plan(folder), terminal.width(), args["formats"])
         self._tell(args, made.text)
         found: dict[str, Any] = {"exit_reason": made.reason, "report_dir": folder, "lines": made.lines}
         return {**found, "failed": True, "msg": evidence.one_line(made.sentence, 1000)} if made.sentence else found
 
     @staticmethod
     def _tell(args: Mapping[str, Any], text: str) -> None:
-        if not args["terminal"]:
-            return
-        callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
-        Display().display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])
+        if args["terminal"]:
+            terminal.show(text)

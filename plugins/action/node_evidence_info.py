@@ -17,6 +17,7 @@ class ActionModule(NodeAction):
     ENTRY = "plugins.module_utils.collect.runner:collect"
     SHIP = ("plugins.module_utils.collect",)
     MODULE = "kubemend.remediation.node_evidence_info"
+    SAID = ("collected_at", "duration_ms", "python", "euid", "collectors")
     SPEC = {
         "collectors": {"type": "list", "elements": "str"},
         "deep": {"type": "bool", "default": False},
@@ -26,7 +27,7 @@ class ActionModule(NodeAction):
     }
 
     def finish(self, document: dict[str, Any], args: dict[str, Any]) -> dict[str, Any]:
-        return evidence.finalise(document, args["groups"])
+        return evidence.accepted(evidence.finalise(document, args["groups"]))
 
     def summary(self, document: dict[str, Any]) -> dict[str, Any]:
         return {"role": evidence.role_of(document)}

@@ -26,6 +26,7 @@ class ActionModule(NodeAction):
 
     ENTRY = "plugins.module_utils.pod_logs:collect"
     MODULE = "kubemend.remediation.pod_logs_info"
+    SAID = ("status", "reason", *TOLD)
     SPEC = {
         "components": {"type": "list", "elements": "str", "choices": list(pod_logs.COMPONENTS), "default": list(pod_logs.COMPONENTS)},
         "seconds_back": {"type": "float", "default": pod_logs.DEFAULTS["seconds_back"]},

@@ -5,17 +5,21 @@
 
 from __future__ import annotations
 
+import json
+
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ansible import constants
-from ansible.utils.display import Display
-
 from ansible_collections.kubemend.remediation.plugins.module_utils import revert_run
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, reverting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, reverting, terminal
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Result
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import revert
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import revert, unjudged
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import FORMATS
 
 
 class ActionModule(NodeAction):
@@ -36,6 +40,7 @@ class ActionModule(NodeAction):
         "kubeconfig": {"type": "path"},
         "timeout": {"type": "int", "default": 30},
         "terminal": {"type": "bool", "default": True},
+        "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": []},
     }
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -125,15 +130,28 @@ class ActionModule(NodeAction):
             stopped = "" if held else sentence
         report = reverting.Report(said, args["reverts"], choice, done, self._task.check_mode, not_asked, stopped)
         text = revert.render(report)
-        path = Path(folder) / "report.txt"
-        path.unlink(missing_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
-        callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
-        if args["terminal"]:
-            Display().display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])
         reason, sentence = reverting.verdict(report)
+        why = "refused" if reason == "locked" else reason
+        run = Run(args["run_id"], _started(args["run_id"]), evidence.now(), "revert", folder, evidence.TOOL_VERSION,
+                  outcome=(2 if sentence else 0, why, sentence))
+        document = {**report_json.render(Result(), run), "revert": revert.for_programs(report)}
+        for name, written in (("report.txt", text), ("report.json", json.dumps(document, indent=1) + "\n")):
+            path = Path(folder) / name
+            path.unlink(missing_ok=True)
+            path.touch(mode=0o600)
+            path.write_text(written, encoding="utf-8", errors="backslashreplace")
+        unjudged.write(folder, args["formats"], run, text, unjudged.of_revert(run, report, (revert.WOULD, revert.BECAME)))
+        if args["terminal"]:
+            terminal.show(text)
         result: dict[str, Any] = {"changed": False, "state": "reported", "exit_reason": reason, "report_dir": folder, "run": choice.run_id}
         if sentence:
             result.update(failed=True, msg=evidence.one_line(sentence, 1000))
         return result
+
+
+def _started(run_id: str) -> str:
+    """When this run began, as its id says."""
+    try:
+        return datetime.strptime(run_id[:16], "%Y%m%dT%H%M%SZ").strftime("%Y-%m-%dT%H:%M:%SZ")
+    except ValueError:
+        return evidence.now()

@@ -11,7 +11,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import cache_dump, capture, capturing, evidence, judge, locking, log_merge, scheduler_capture
+from ansible_collections.kubemend.remediation.plugins.module_utils import cache_dump as on_node
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    cache_dump,
+    capture,
+    capturing,
+    evidence,
+    evidence_sources,
+    judge,
+    locking,
+    log_merge,
+    scheduler_capture,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import escape
 
@@ -59,7 +70,7 @@ class ActionModule(NodeAction):
     def _plan(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Who leads, by the evidence of this run, and what is done to it; nothing without consent, or in check mode."""
         folder, hosts, api = args["report_dir"], [], []
-        for document in evidence.stream([f"{folder}/evidence"]):
+        for document in evidence_sources.stream([f"{folder}/evidence"]):
             if document.get("kind") == "cluster":
                 api.append(document)
             else:
@@ -97,6 +108,7 @@ class ActionModule(NodeAction):
                 self._keep(folder, document)
                 return {"host": host, "sent": False}
         params = {name: args[name] for name in ("state", "run_id", "timeout", "kubeconfig", "kubectl", "report_dir")}
+        params["timeout"] += on_node.BUDGET if args["state"] == "dumped" else 0
         status, reason, answer = self._ask(host, {**params, "process": one["process"]}, task_vars)
         (self._dumped if args["state"] == "dumped" else self._ready)(one, "" if status == "ok" else evidence.one_line(reason or status), answer)
         self._keep(folder, document)

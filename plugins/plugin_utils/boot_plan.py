@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_module
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, limits_plan, node_boot, node_limits, sysctl_files
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, lasting_settings, limits_plan, node_boot, sysctl_files
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_boot import NodeBoot, Problem
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
 
@@ -24,7 +24,7 @@ def mended(scene: Scene) -> Step | None:
         return _module(scene, one)
     if running is None:
         return None
-    blocked, note = node_limits.later(node.limits, one.name, one.wanted)
+    blocked, note = lasting_settings.later(node.limits, one.name, one.wanted)
     blocked = blocked or _other_name(node, one)
     if blocked and running < one.wanted:
         blocked += f"; until then sysctl -w {one.name}={one.wanted} helps, up to the next boot"
@@ -47,9 +47,9 @@ def _other_name(node: NodeBoot, one: Problem) -> str | None:
     if one.name != node_boot.IP_FORWARD or node.limits is None:
         return None
     found = sysctl_files.at_boot(node.limits.records, (node_boot.FORWARDING,)).get(node_boot.FORWARDING)
-    if found is None or node_limits.taken(found.key, found.value) != 0:
+    if found is None or lasting_settings.taken(found.key, found.value) != 0:
         return None
-    return f"{node_limits.place(found)} says {found.key} = 0, which is the same setting: take that line away"
+    return f"{lasting_settings.place(found)} says {found.key} = 0, which is the same setting: take that line away"
 
 
 REMEDIES = {"KM520": mended}

@@ -13,12 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import yaml
-
 from ansible_collections.kubemend.remediation.plugins.module_utils.level import given, of_argv
 from ansible_collections.kubemend.remediation.plugins.module_utils.journal import LEVEL
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, evidence, judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.yaml_nodes import BROKEN, first_document, get, text_of
 
 KUBELET, SCHEDULER = "kubelet", "kube-scheduler"
 REVERT = "ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id="
@@ -28,6 +27,7 @@ MOST, MOST_OF_SCHEDULER = 6, 7
 DEVICE_LINES = ("Making allocation request", "to allocate")
 ENOUGH = 256 * 1024 * 1024  # bytes that must be free before anything is made to log more
 INODES = 1024
+NAMED = 5  # nodes in one sentence
 
 
 class CaptureError(ValueError):
@@ -144,9 +144,8 @@ def kubelet_level(kubelet: Mapping[str, Any]) -> int:
     level = 0
     for record in [kubelet.get("config"), *(kubelet.get("config_dropins") or ())]:
         try:
-            value = yaml.safe_load((record or {}).get("text") or "")["logging"]["verbosity"]
-            level = min(int(value), 99)
-        except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
+            level = min(int(text_of(get(first_document((record or {}).get("text") or ""), "logging", "verbosity"))), 99)
+        except (*BROKEN, TypeError, ValueError, AttributeError):
             continue
     return level
 
@@ -191,7 +190,17 @@ def plan(run_id: str, documents: Iterable[Mapping[str, Any]], components: tuple[
         for host in of.hosts:
             if host.status == "ok":
                 logging[host.host] = _of_host(of, seen[host.host], components, level, about.nodes, raised, targets, refused, notes)
+    if KUBELET in components:
+        notes += _unseen(pod, about.nodes, [one.host for one in seen.values()])
     return Plan(run_id, seconds, level, components, tuple(targets), tuple(refused), tuple(notes) + about.notes, logging, needles=about.needles)
+
+
+def _unseen(pod: str | None, nodes: frozenset[str], hosts: Iterable[clusters.Host]) -> list[str]:
+    """A sentence where the kubelet that had the pod is none of those that are asked: what it logs is what matters most."""
+    lost = sorted(nodes - {host.node for host in hosts if host.status == "ok"})
+    shown = ", ".join(lost[:NAMED]) + (f" and {len(lost) - NAMED} more" if len(lost) > NAMED else "")
+    return [f"pod {pod}, or another one of its owner, is on {shown}, and no host that answered is proven to be that Node: what the kubelet there "
+            "logs of it is not captured unless its host is named above"] if lost else []
 
 
 def _seen(document: Mapping[str, Any]) -> Seen:
@@ -241,7 +250,7 @@ def _of_host(of: clusters.Cluster, seen: Seen, components: tuple[str, ...], leve
     host, logging = seen.host, []
     plane = host in of.members
     for name in components:
-        if name == KUBELET and nodes and host.node not in nodes or name != KUBELET and not plane and name not in seen.levels:
+        if name == KUBELET and nodes and host.node and host.node not in nodes or name != KUBELET and not plane and name not in seen.levels:
             continue
         logging.append(name)
         former = seen.levels.get(name)
@@ -255,6 +264,8 @@ def _of_host(of: clusters.Cluster, seen: Seen, components: tuple[str, ...], leve
             refused.append(f"{name} of {host.host} stays at level {former}, because {seen.full}: free some, or capture elsewhere")
         elif name != KUBELET:
             targets.append(Target(host.host, host.host, name, f"level:{name}", former, level, host.node))
+        elif name == KUBELET and nodes and not host.node:  # whether the pod is on it nobody knows: no reason to end the capture
+            notes.append(f"kubelet of {host.host} stays at level {former}, because which Node of the cluster it is cannot be proven")
         elif why := _no_kubelet(of, host):
             refused.append(f"kubelet of {host.host} stays at level {former}, because {why}")
         else:

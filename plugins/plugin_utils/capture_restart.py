@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture_kubelet, control_plane, judge, remedies
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture_kubelet, control_plane, judge, membership, remedies
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Target
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding, Proof
@@ -94,5 +94,5 @@ def _lonely(target: Target, of: clusters.Cluster) -> str:
     others = [host.host for host in of.members if host.host != target.on and host.control_plane and host.control_plane.of(SERVER)]
     if not others:
         return "it is the only API server that is known, and the only one of a cluster is never restarted for a log"
-    gone = [one for one in clusters.lost(of) if not one.startswith(f"{SERVER} of {target.on} ")]
+    gone = [one for one in membership.lost(of) if not one.startswith(f"{SERVER} of {target.on} ")]
     return f"{WHOLE}: {', '.join(gone)}" if gone else ""

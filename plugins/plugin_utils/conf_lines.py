@@ -9,10 +9,13 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import remember
+
 MAX_LINES = 20_000  # the longest that distributions ship has some hundred; what lies behind is reported as not read
 MAX_PATH = 4096  # PATH_MAX
 
 
+@remember.last
 def usable(records: Any) -> list[Mapping[str, Any]]:
     """The records that name a file, each path once; the first stands."""
     found: dict[str, Mapping[str, Any]] = {}
@@ -32,10 +35,14 @@ def target(record: Mapping[str, Any]) -> str | None:
 
 
 def lines(record: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """(number, text) of each line, from 1. str.splitlines would count a form feed and U+2028 as ends of lines, which no C program does."""
+    """(number, text) of each line of a file, from 1."""
     text = record.get("text")
-    if isinstance(text, str):
-        yield from enumerate(text.split("\n", MAX_LINES)[:MAX_LINES], 1)
+    return numbered(text) if isinstance(text, str) else iter(())
+
+
+def numbered(text: str) -> Iterator[tuple[int, str]]:
+    """The same of its text. str.splitlines would count a form feed and U+2028 as ends of lines, which no C program does."""
+    return enumerate(text.split("\n", MAX_LINES)[:MAX_LINES], 1)
 
 
 def why_unread(record: Mapping[str, Any]) -> str | None:

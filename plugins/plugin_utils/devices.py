@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.devices import MAX_ENTRIES
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import flags
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing
@@ -47,6 +48,8 @@ class Pod:
     rejected_at: datetime | None = None
     timed: bool = True
     had: Mapping[str, int] = field(default_factory=dict)
+    wanted: int | None = None
+    runs: bool = False
 
     @property
     def came(self) -> datetime | None:
@@ -63,7 +66,8 @@ class Pod:
         """How it got to its node, in words."""
         if self.placed:
             return f"nodeName set by {self.owner or 'its author'}"
-        return f"placed by {self.scheduler or 'a scheduler'}" if self.placed is False else f"schedulerName {self.scheduler}"
+        whose = f", for {self.owner}" if self.owner else ", without an owner"
+        return (f"placed by {self.scheduler or 'a scheduler'}" if self.placed is False else f"schedulerName {self.scheduler}") + whose
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Holding:
 
 @dataclass
 class Node:
-    """One node of the cluster. resources: {device resource: (capacity, allocatable)}."""
+    """One node of the cluster. resources: {device resource: (capacity, allocatable)}; count: of all that it rejected, beyond those that are listed."""
 
     name: str
     host: Host | None
@@ -90,6 +94,7 @@ class Node:
     plugins: list[Mapping[str, Any]] = field(default_factory=list)
     asked: bool = False
     release: tuple[int, int] | None = None
+    count: int = 0
 
     @property
     def inventory_host(self) -> str | None:
@@ -146,6 +151,20 @@ class Node:
                         tuple(entry.get("devices") or ()), self._state(by_uid.get(str(entry.get("pod_uid")))),
                         by_uid.get(str(entry.get("pod_uid")))) for entry in self.checkpoint.get("entries") or ()]
 
+    def forgotten(self) -> list[tuple[Pod, str]]:
+        """(pod, resource) of those that run with devices of which the checkpoint, written after they were taken up, does not know.
+
+        Both times are of the kubelet's own clock. Devices that no plugin ever registered here are another's, as a DRA driver's.
+        """
+        written = self.checkpoint.get("mtime")
+        entries = self.checkpoint.get("entries") or ()
+        if self.checkpoint.get("error") or not isinstance(written, (int, float)) or len(entries) >= MAX_ENTRIES:
+            return []
+        known = {(str(entry.get("pod_uid")), str(entry.get("resource"))) for entry in entries}
+        return [(pod, resource) for pod in self.pods if pod.runs and not pod.deleted and pod.started and pod.started.timestamp() + CLOCK_SECONDS < written
+                for resource, count in pod.requests.items() if count and resource in self.registered
+                and not known & {(uid, resource) for uid in (pod.uid, pod.alias) if uid}]
+
     @staticmethod
     def _state(pod: Pod | None) -> str:
         if pod is None:
@@ -182,16 +201,19 @@ def nodes(cluster: Cluster) -> Iterator[Node]:
         resources = {str(key): (int(value[0]), int(value[1])) for key, value in (item.get("devices") or {}).items()}
         yield Node(name, hosts.get(name), resources, [_pod(one) for one in (around or {}).get("pods") or ()],
                    rejected.get(name, []), list((around or {}).get("plugins") or ()), around is not None,
-                   flags.parse_version(str(item.get("kubelet_version") or "")))
+                   flags.parse_version(str(item.get("kubelet_version") or "")),
+                   max(len(rejected.get(name, [])), _counts(around or {}).get("rejected", 0)))
 
 
 def _pod(item: Mapping[str, Any]) -> Pod:
     ended = timestamp(item.get("finished_at")) or (timestamp(item.get("created")) if item.get("phase") in ("Succeeded", "Failed") else None)
     return Pod(
         f"{item.get('namespace')}/{item.get('name')}", str(item.get("uid")), item.get("owner"), item.get("owner_uid"), item.get("scheduler"),
-        item.get("placed"), item.get("requests") or {}, timestamp(item.get("created")), timestamp(item.get("deletion_requested")), ended, item.get("hash"),
+        item.get("placed"), {**(item.get("requests") or {}), **_counts(item.get("compute"))}, timestamp(item.get("created")),
+        timestamp(item.get("deletion_requested")), ended, item.get("hash"),
         refusal(item.get("reason"), item.get("message")), f"{item.get('reason')}: {item.get('message')}",
-        timestamp(item.get("started")), timestamp(item.get("rejected_at")), "rejected_at" in item, _counts(item.get("had")))
+        timestamp(item.get("started")), timestamp(item.get("rejected_at")), "rejected_at" in item, _counts(item.get("had")),
+        item["wanted"] if isinstance(item.get("wanted"), int) else None, item.get("phase") == "Running")
 
 
 def _counts(found: object) -> dict[str, int]:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: documents of evidence: made, written, read again, merged.
+"""PRIVATE to this collection: one document of evidence: made, checked, written, read again.
 
 What a node wrote is untrusted: it is bounded, checked against the schema and never becomes an Ansible variable.
 """
@@ -14,31 +14,30 @@ import json
 import os
 import re
 import tempfile
-import zlib
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-
-import yaml
 
 # Here, not where it is used: Ansible's workers are forked after this import, and it is slow. ansible-core needs it itself;
 # only ansible-test imports plugins where it is not.
 try:
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.x509.oid import NameOID
 except ImportError:
-    x509 = NameOID = None
+    x509 = NameOID = UnsupportedAlgorithm = None
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.version import TOOL_VERSION
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import archive
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.json_text import decoded
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.yaml_nodes import BROKEN, first_document, get, items, text_of
 
 SCHEMA = "kubemend.evidence/1"
 STATUSES = ("ok", "unreachable", "error", "not_asked", "skipped")
 COLLECTOR_STATUSES = ("ok", "absent", "denied", "error", "timeout", "not_asked")
+NEVER_BEGAN = "Ansible could not begin with it"  # how the reason of a host begins whose task ended before ours did
 MAX_SIZE, MAX_DEPTH = 64 * 1024 * 1024, 40
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]*-----END CERTIFICATE-----")
 NODE_PREFIX = "system:node:"
@@ -46,9 +45,12 @@ ENVELOPE = {
     "host": (str,), "node": (str, type(None)), "cluster_key": (str, type(None)), "status": (str,), "reason": (str,),
     "groups": (list,), "collected_at": (str,), "tool_version": (str,), "duration_ms": (int, float), "collectors": (dict,),
 }
+NESTED = frozenset((dict, list))  # JSON has no others, and asking for a type is twice as fast as isinstance
 REQUIRED = ("host", "status", "collected_at", "collectors")
-Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-Source = tuple[str, Callable[[], dict[str, Any]]]  # the name of a host's file, and what reads its document
+# What a collector's record holds, and what stands there when a node wrote something of another type.
+RECORD: dict[str, tuple[tuple[type, ...], Any]] = {
+    "truncated": ((bool,), False), "data": ((dict,), None), "source": ((str,), None), "duration_ms": ((int, float), 0), "error": ((str,), None)}
+COLLECTOR, MOMENT = re.compile(r"[a-z][a-z0-9_]{0,60}"), re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
 class EvidenceError(Exception):
@@ -73,6 +75,31 @@ def finalise(document: dict[str, Any], groups: Iterable[str] = ()) -> dict[str, 
     document["cluster_key"] = cluster_key(_authority(kubelet))
     document["node"] = _node_name(_text(kubelet.get("client_certificate"), "pem"))
     return document
+
+
+def accepted(document: dict[str, Any]) -> dict[str, Any]:
+    """The document as it may be written: what a node said is of the schema's shape, or the node's answer is an error of that host alone."""
+    try:
+        validate(document)
+        strange = next((name for name in document["collectors"] if not COLLECTOR.fullmatch(name)), None)
+        if strange is not None:
+            raise EvidenceError(f"collector {one_line(strange, 40)!r} is none.")
+        if document["status"] == "not_asked":
+            raise EvidenceError("it says that it was not asked.")
+    except EvidenceError as error:
+        kept = {name: document[name] for name in ("groups", "address", "asked_at", "received_at") if name in document}
+        return {**envelope(document["host"], "error", f"its answer is no evidence: {error}"), **kept}
+    document["collectors"] = {name: _of_shape(record) for name, record in document["collectors"].items()}
+    if not MOMENT.fullmatch(document["collected_at"]):
+        document["collected_at"] = now()
+    if not document["duration_ms"] or isinstance(document["duration_ms"], bool) or document["duration_ms"] < 0:
+        document["duration_ms"] = 0
+    return document
+
+
+def _of_shape(record: dict[str, Any]) -> dict[str, Any]:
+    found = {name: record.get(name) if isinstance(record.get(name), kinds) else default for name, (kinds, default) in RECORD.items()}
+    return {"status": record["status"], **found, "duration_ms": 0 if isinstance(found["duration_ms"], bool) else max(0, found["duration_ms"])}
 
 
 def role_of(document: dict[str, Any]) -> str:
@@ -106,8 +133,11 @@ def file_name(host: str, suffix: str = ".json") -> str:
 
 
 def write(document: dict[str, Any], folder: str | os.PathLike[str], suffix: str = ".json") -> dict[str, Any]:
-    """Replace the host's file in one step, readable by its owner only. Returns path, sha256 and size."""
-    data = json.dumps(document, separators=(",", ":")).encode("ascii")
+    """Replace the host's file in one step, readable by its owner only. Returns path, sha256 and size; raises EvidenceError."""
+    try:
+        data = json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
+    except ValueError:  # 1e999 is JSON, and no number
+        raise EvidenceError("a number without a value.") from None
     target = Path(folder) / file_name(document["host"], suffix)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".writing-")  # 0600 by itself
@@ -129,12 +159,15 @@ def read(path: Path) -> dict[str, Any]:
         data = path.read_bytes()
     except OSError as error:
         raise EvidenceError(f"{path}: {error.strerror}.") from None
-    return _parsed(str(path), data)
+    return parsed(str(path), data)
 
 
-def _parsed(where: str, data: bytes) -> dict[str, Any]:
+def parsed(where: str, data: bytes) -> dict[str, Any]:
+    """The document in these bytes, checked; where: what an EvidenceError names."""
     try:
-        document = json.loads(data)
+        document = decoded(data)
+    except OverflowError as error:
+        raise EvidenceError(f"{where}: {error}.") from None
     except (ValueError, RecursionError):
         raise EvidenceError(f"{where}: no JSON, or cut.") from None
     try:
@@ -164,29 +197,12 @@ def validate(document: Any) -> dict[str, Any]:
     return {"node": None, "cluster_key": None, "groups": [], "duration_ms": 0, **document, "reason": document.get("reason") or ""}
 
 
-def stream(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str, Any]]:
-    """The documents of these folders (or of a run's folder with `evidence` in it) and bundles, one in memory at a time.
-
-    For the same host of several folders a real answer beats an unreachable one, which beats one that was not asked;
-    among equals the later counts.
-    """
-    several: dict[str, list[Source]] = {}
-    for source in _sources(paths):
-        several.setdefault(source[0], []).append(source)
-    chosen = [candidates[0] if len(candidates) == 1 else max(candidates, key=_worth) for candidates in several.values()]
-    for _name, load in chosen:
-        yield load()
-
-
-def find(paths: Iterable[str | os.PathLike[str]], host: str) -> dict[str, Any]:
-    """The document of one host, the one that stream() would give; an empty one where there is none."""
-    candidates = [source for source in _sources(paths) if source[0] == file_name(host)]
-    return max(candidates, key=_worth)[1]() if candidates else {}
-
-
 def one_line(value: object, limit: int = 300) -> str:
     """Printable, on one line, bounded."""
-    text = " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())
+    text = str(value)
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    text = " ".join(text.split())
     return text if len(text) <= limit else text[:limit - 1] + "…"
 
 
@@ -212,79 +228,12 @@ def cluster_key(pem: str | None) -> str | None:
     return hashlib.sha256("".join(sorted(digests)).encode("ascii")).hexdigest() if digests else None
 
 
-def _sources(paths: Iterable[str | os.PathLike[str]]) -> Iterator[Source]:
-    for given in paths:
-        path = Path(given).expanduser()
-        if path.is_dir() and (path / "evidence").is_dir():
-            path = path / "evidence"
-        if path.is_file():
-            yield from _packed(path) if _is_archive(path) else [(path.name, partial(read, path))]
-        elif path.is_dir():
-            found = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
-            if not found:
-                raise EvidenceError(f"{path}: no evidence (*.json) in it.")
-            yield from ((file.name, partial(read, file)) for file in found)
-        else:
-            raise EvidenceError(f"{path}: no such folder or bundle.")
-
-
-def _is_archive(path: Path) -> bool:
-    try:
-        return archive.is_archive(path)
-    except OSError as error:
-        raise EvidenceError(f"{path}: {error.strerror}.") from None
-
-
-def _packed(path: Path) -> list[Source]:
-    """What a bundle holds. It is opened once, however often a plan looks a host up in it."""
-    try:
-        state = path.stat()
-        key = (str(path), state.st_mtime_ns, state.st_size, state.st_ino)
-        if key not in _OPENED:
-            _OPENED[key] = _of_bundle(path, archive.documents(path))
-    except archive.ArchiveError as error:
-        raise EvidenceError(f"{path}: {error}") from None
-    except OSError as error:
-        raise EvidenceError(f"{path}: {error.strerror}.") from None
-    return _OPENED[key]
-
-
-_OPENED: dict[tuple[str, int, int, int], list[Source]] = {}
-
-
-def _of_bundle(path: Path, members: dict[str, bytes]) -> list[Source]:
-    found: dict[str, Source] = {}
-    for member, data in members.items():
-        where = f"{path}: evidence/{member}"
-        document = _parsed(where, zlib.decompress(data))
-        name = file_name(document["host"], ".cluster.json" if document.get("kind") == "cluster" else ".json")
-        if archive.member_name(name) != archive.FOLDER + member:
-            raise EvidenceError(f"{where}: it is of another host, {one_line(document['host'], 80)!r}.")
-        found[name] = (name, partial(_unpacked, where, data))
-    return list(found.values())
-
-
-def _unpacked(where: str, data: bytes) -> dict[str, Any]:
-    return _parsed(where, zlib.decompress(data))
-
-
-def _worth(source: Source) -> tuple[int, str]:
-    document = source[1]()
-    order = {"ok": 3, "error": 2, "unreachable": 1}
-    return order.get(document["status"], 0), document["collected_at"]
-
-
 def _depth(value: Any) -> int:
-    deepest, waiting = 0, [(value, 1)]
-    while waiting:
-        item, depth = waiting.pop()
-        deepest = max(deepest, depth)
-        if depth > MAX_DEPTH:
-            return depth
-        if isinstance(item, (dict, list)):
-            children = item.values() if isinstance(item, dict) else item
-            waiting.extend((child, depth + 1) for child in children if isinstance(child, (dict, list)))
-    return deepest
+    depth, level = 0, [value]
+    while level and depth <= MAX_DEPTH:
+        depth += 1
+        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item) if type(child) in NESTED]
+    return depth
 
 
 def _record(document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -308,17 +257,16 @@ def _text(value: Any, key: str) -> str | None:
 
 def _authority(kubelet: dict[str, Any]) -> str | None:
     """The CA that the kubelet trusts: embedded in its kubeconfig, or the file which that names."""
-    embedded = None
     try:
-        config = yaml.load(_text(kubelet.get("kubeconfig"), "text") or "", Loader=Loader)
-        embedded = config["clusters"][0]["cluster"].get("certificate-authority-data")
-    except (yaml.YAMLError, ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        pass
-    if not embedded:
+        config = first_document(_text(kubelet.get("kubeconfig"), "text") or "")
+        embedded = text_of(get(next(items(get(config, "clusters")), None), "cluster", "certificate-authority-data"))
+    except BROKEN:
+        embedded = ""
+    if embedded in ("", "~", "null"):
         return _text(kubelet.get("ca"), "pem")
     try:
         return base64.b64decode(embedded).decode("utf-8", "replace")
-    except (ValueError, TypeError):
+    except ValueError:
         return None
 
 
@@ -329,6 +277,6 @@ def _node_name(pem: str | None) -> str | None:
     try:
         subject = x509.load_pem_x509_certificate(block.group().encode("ascii")).subject
         names = [str(item.value) for item in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    except ValueError:
+    except (ValueError, TypeError, x509.InvalidVersion, UnsupportedAlgorithm):
         return None
     return names[0][len(NODE_PREFIX):] if names and names[0].startswith(NODE_PREFIX) else None

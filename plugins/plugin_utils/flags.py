@@ -113,7 +113,7 @@ def shell_words(item: str) -> list[str]:
         return item.split()
 
 
-_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(.*)$")
+_VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]+))?(.*)$")
 
 
 def parse_version(text: str | None) -> tuple[int, int] | None:

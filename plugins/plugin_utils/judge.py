@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import membership
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
@@ -88,17 +89,17 @@ def _outcomes(judged: list[Fault], host: Host, document: Mapping[str, Any]) -> l
 def assembled(hosts: list[Host], api: list[Mapping[str, Any]]) -> list[Cluster]:
     """The clusters of these hosts; whichever evidence keeps them from being put together counts as an error of its host."""
     try:
-        return clusters.assemble(hosts, api)
+        return membership.assemble(hosts, api)
     except UNFORESEEN as error:
         why = unforeseen(error)
     hosts = [host if _stands([host], []) else clusters.unjudged(vars(host), why) for host in hosts]
-    return clusters.assemble(hosts, [document if _stands(hosts, [document]) else
-                                     {**document, "status": "error", "reason": why, "collectors": {}} for document in api])
+    return membership.assemble(hosts, [document if _stands(hosts, [document]) else {**document, "status": "error", "reason": why, "collectors": {}}
+                                       for document in api])
 
 
 def _stands(hosts: list[Host], api: list[Mapping[str, Any]]) -> bool:
     try:
-        clusters.assemble(hosts, api)
+        membership.assemble(hosts, api)
     except UNFORESEEN:
         return False
     return True

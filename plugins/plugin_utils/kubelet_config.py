@@ -10,6 +10,8 @@ program (k3s, MicroK8s) has no command line of its own.
 
 from __future__ import annotations
 
+import functools
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +20,9 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.module_utils import quantity
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, kubelet_dropin, manifest, remember
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Proof
+
+# Nodes of one cluster mostly have the same file: as many different ones as clusters have groups of nodes.
+TEXTS = 32
 
 
 @dataclass(frozen=True)
@@ -98,8 +103,14 @@ def inside(argv: Sequence[str]) -> str:
 def _settings(record: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], Setting]]:
     path = str(record.get("path"))
     text = manifest.parseable(str(record.get("text") or ""), control_plane.spans(record))
-    return [(tuple(map(str, keys)), Setting(value, f"{'.'.join(map(str, keys))}: {value}", path, line))
-            for keys, value, line in manifest.scalars(text)]
+    return [(keys, Setting(value, shown, path, line)) for keys, value, shown, line in _parsed(text)]
+
+
+@functools.lru_cache(TEXTS)
+def _parsed(text: str) -> tuple[tuple[tuple[str, ...], str, str, int], ...]:
+    """(path of keys, value, both as one text, line) of each scalar. Raises ManifestError."""
+    named = [(tuple(map(str, keys)), value, line) for keys, value, line in manifest.scalars(text)]
+    return tuple((keys, value, f"{'.'.join(keys)}: {value}", line) for keys, value, line in named)
 
 
 def cpus(text: str) -> Fraction | None:

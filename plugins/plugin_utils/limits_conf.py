@@ -9,6 +9,7 @@ versions of RHEL 7 to 9, Debian 12 and Ubuntu 22.04: no quoting, and what stands
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ LIMITS = frozenset({"core", "data", "fsize", "memlock", "nofile", "rss", "stack"
 LOGINS = frozenset({"maxlogins", "maxsyslogins"})
 SIGNED = frozenset({"priority", "nice"})
 OTHERS = frozenset({"nonewprivs", "chroot"})  # chroot is Debian's
+FILES = 64  # that are kept once taken apart: nodes of one cluster mostly have the same
 UNLIMITED = ("-1", "-", "unlimited", "infinity")
 MOST = (1 << 64) - 1  # RLIM_INFINITY
 _WORD = re.compile(r"[^ \t\n\v\f\r]+")
@@ -47,8 +49,13 @@ class Entry:
 
 def entries(records: Any) -> list[Entry]:
     """Every valid line, in the order in which pam_limits reads them. Of a domain the last one of an item counts."""
-    rows = ((record["path"], position, _WORD.findall(text.partition("#")[0])) for record in _files(records) for position, text in conf_lines.lines(record))
-    return [_entry(words, path, position) for path, position, words in rows if words and _is_valid(words)]
+    return [entry for record in _files(records) if isinstance(record.get("text"), str) for entry in _entries(record["path"], record["text"])]
+
+
+@functools.lru_cache(FILES)
+def _entries(path: str, content: str) -> tuple[Entry, ...]:
+    rows = ((position, _WORD.findall(text.partition("#")[0])) for position, text in conf_lines.numbered(content))
+    return tuple(_entry(words, path, position) for position, words in rows if words and _is_valid(words))
 
 
 def unreadable(records: Any) -> list[tuple[str, str]]:

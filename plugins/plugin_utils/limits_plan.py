@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, login_limits, node_limits, unit_limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, lasting_settings, login_limits, node_limits, unit_limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
@@ -29,8 +29,8 @@ def raised(scene: Scene) -> Step | None:
         return None
     target = int(scene.consent.limits.get(key, node_limits.TARGETS.get(key, 0)))
     exhausted = any(short.key == key for short in limits.shortages())
-    value = max([running, *node_limits.asked_for(limits, key), target if exhausted or _is_wished(scene) else 0])
-    blocked, note = node_limits.later(limits, key, value)
+    value = max([running, *lasting_settings.asked_for(limits, key), target if exhausted or _is_wished(scene) else 0])
+    blocked, note = lasting_settings.later(limits, key, value)
     if blocked and value > running:
         blocked += f"; until then sysctl -w {key}={value} helps, up to the next boot"
     if exhausted and value <= running:
@@ -63,7 +63,7 @@ def profiled(scene: Scene) -> Step | None:
 def _has(limits: node_limits.Limits, key: str, running: int, target: int) -> bool:
     """Whether the kernel has as much, and will have after a boot. Without a file systemd gives it as many file handles as it can count."""
     found = limits.at_boot().get(key)
-    lasting = running == node_limits.UNBOUNDED if found is None else (node_limits.taken(key, found.value) or 0) >= target
+    lasting = running == lasting_settings.UNBOUNDED if found is None else (lasting_settings.taken(key, found.value) or 0) >= target
     return running >= target and lasting
 
 
@@ -76,10 +76,10 @@ def step_of(scene: Scene, key: str, running: int, value: int, blocked: str | Non
     finding = scene.finding
     where = finding.host or ""
     label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{kernel_setting.REMEDY.replace('_', '-')}-{key}")
-    diff = f"--- {node_limits.FILE}\n+++ {node_limits.FILE}\n+{key} = {value}\n" + (f"the kernel: {running} -> {value}\n" if value > running else "")
-    return Step(label, where, finding.code, kernel_setting.REMEDY, RISK, node_limits.FILE, key, finding.node,
+    diff = f"--- {lasting_settings.FILE}\n+++ {lasting_settings.FILE}\n+{key} = {value}\n" + (f"the kernel: {running} -> {value}\n" if value > running else "")
+    return Step(label, where, finding.code, kernel_setting.REMEDY, RISK, lasting_settings.FILE, key, finding.node,
                 blocked_by=left_out(scene, where) or blocked, note=note, diff=diff, limit=60,
-                change={"kind": kernel_setting.REMEDY, "path": node_limits.FILE, "settings": {key: value}}, expect={"component": None})
+                change={"kind": kernel_setting.REMEDY, "path": lasting_settings.FILE, "settings": {key: value}}, expect={"component": None})
 
 
 def unlocked(scene: Scene) -> Step | None:

@@ -10,7 +10,9 @@ fields beyond these (CPUs of pods, since 1.36) is of a format whose checksum and
 
 from __future__ import annotations
 
+import functools
 import json
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +22,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import cpuset
 
 RIGHT, WRONG, ABSENT, UNKNOWN = "right", "wrong", "absent", "unknown"
 FIELDS = frozenset(("policyName", "defaultCpuSet", "entries", "checksum"))
+TEXTS = 32  # that are kept once read: without containers of their own CPUs all nodes have the same
 NONE, STATIC = "none", "static"
 
 
@@ -54,6 +57,7 @@ class CpuState:
         return tuple(found)
 
 
+@functools.lru_cache(TEXTS)
 def cpu_state(text: str | None) -> CpuState:
     """What the file holds. Never raises."""
     if text is None or not text.strip():

@@ -10,12 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import yaml
-from yaml.events import CollectionEndEvent, CollectionStartEvent, DocumentEndEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import flags
-
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.yaml_nodes import first_document, get, items, text_of
 
 
 class ManifestError(ValueError):
@@ -99,22 +97,19 @@ def read(root: Node | None) -> Manifest:
     """parse() for a document that is already composed."""
     if not isinstance(root, MappingNode):
         raise ManifestError("the file is empty" if root is None else "not a mapping")
-    if _text(_get(root, "kind")) != "Pod":
-        raise ManifestError(f"kind is {_text(_get(root, 'kind')) or 'missing'}, not Pod", root.start_mark.line + 1)
-    metadata, spec = _get(root, "metadata"), _get(root, "spec")
-    containers = tuple(_container(node) for node in _items(_get(spec, "containers")))
+    if text_of(get(root, "kind")) != "Pod":
+        raise ManifestError(f"kind is {text_of(get(root, 'kind')) or 'missing'}, not Pod", root.start_mark.line + 1)
+    metadata, spec = get(root, "metadata"), get(root, "spec")
+    containers = tuple(_container(node) for node in items(get(spec, "containers")))
     if not containers:
         raise ManifestError("spec.containers is missing or empty")
-    return Manifest(_text(_get(metadata, "name")), _text(_get(metadata, "namespace")) or "default", containers)
+    return Manifest(text_of(get(metadata, "name")), text_of(get(metadata, "namespace")) or "default", containers)
 
 
 def compose(text: str) -> Node | None:
     """The first document as PyYAML's nodes, which know their places; None when there is none. Raises ManifestError."""
-    # libyaml does not count a byte order mark, PyYAML's own scanner does: without it, both give the same places.
-    text = text.removeprefix("\ufeff")
     try:
-        _refuse_depth(text)
-        return _first_document(text)
+        return first_document(text)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         raise ManifestError(getattr(exc, "problem", None) or str(exc).split("\n", 1)[0],
@@ -123,30 +118,6 @@ def compose(text: str) -> Node | None:
         raise ManifestError("nested too deeply") from exc
     except UnicodeEncodeError as exc:
         raise ManifestError("not UTF-8") from exc
-
-
-def _first_document(text: str) -> Node | None:
-    loader = _LOADER(text)
-    try:
-        return loader.get_node() if loader.check_node() else None
-    finally:
-        loader.dispose()
-
-
-def _refuse_depth(text: str, limit: int = 1000) -> None:
-    """libyaml composes by recursion in C: some 20,000 open brackets from one node would end the controller's process."""
-    if sum(map(text.count, ("[", "{", "- ", "-\t", "-\n", "-\r", ":", "?"))) <= limit:
-        return
-    depth = 0
-    for event in yaml.parse(text, _LOADER):
-        if isinstance(event, CollectionStartEvent):
-            depth += 1
-            if depth > limit:
-                raise ManifestError("nested too deeply", event.start_mark.line + 1)
-        elif isinstance(event, CollectionEndEvent):
-            depth -= 1
-        elif isinstance(event, DocumentEndEvent):
-            return
 
 
 def parseable(text: str, masked: Iterable[Sequence[int]]) -> str:
@@ -165,28 +136,12 @@ def parseable(text: str, masked: Iterable[Sequence[int]]) -> str:
 
 def _container(node: Node) -> Container:
     arguments = tuple(
-        Argument(_text(item), item.start_mark.line + 1, item.start_mark.index, item.end_mark.index)
+        Argument(text_of(item), item.start_mark.line + 1, item.start_mark.index, item.end_mark.index)
         for key in ("command", "args")
-        for item in _items(_get(node, key))
+        for item in items(get(node, key))
     )
-    env = {_text(_get(entry, "name")): _text(_get(entry, "value")) for entry in _items(_get(node, "env"))}
-    return Container(_text(_get(node, "name")), _text(_get(node, "image")), arguments, env)
-
-
-def _get(node: Node | None, key: str) -> Node | None:
-    if isinstance(node, MappingNode):
-        for name, value in node.value:
-            if isinstance(name, ScalarNode) and name.value == key:
-                return value
-    return None
-
-
-def _items(node: Node | None) -> Iterator[Node]:
-    return iter(node.value if isinstance(node, SequenceNode) else ())
-
-
-def _text(node: Node | None) -> str:
-    return node.value if isinstance(node, ScalarNode) else ""
+    env = {text_of(get(entry, "name")): text_of(get(entry, "value")) for entry in items(get(node, "env"))}
+    return Container(text_of(get(node, "name")), text_of(get(node, "image")), arguments, env)
 
 
 def scalars(text: str, limit: int = 20000) -> Iterator[tuple[tuple[str | int, ...], str, int]]:
@@ -207,4 +162,4 @@ def scalars(text: str, limit: int = 20000) -> Iterator[tuple[tuple[str | int, ..
         elif isinstance(node, SequenceNode):
             stack.extend((path + (index,), item) for index, item in reversed(list(enumerate(node.value))))
         elif isinstance(node, MappingNode):
-            stack.extend((path + (_text(key),), item) for key, item in reversed(node.value))
+            stack.extend((path + (text_of(key),), item) for key, item in reversed(node.value))

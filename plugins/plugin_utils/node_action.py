@@ -9,7 +9,6 @@ what to make of the document. Whatever goes wrong between here and there is a re
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import shlex
@@ -22,6 +21,7 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, node_program
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.json_text import decoded
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.watchdog import TooLarge, TooLate, watch
 
 MAX_ANSWER = 32 * 1024 * 1024
@@ -60,6 +60,7 @@ class NodeAction(ActionBase):
     MODULE = ""  # FQCN of the module that returns the same as `document`
     SPEC: dict[str, Any] = {}  # evidence_dir and timeout are always there
     SUFFIX = ".json"
+    SAID: tuple[str, ...] = ()  # what of a node's answer is its own to say; the rest of a document is this side's
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
@@ -80,21 +81,31 @@ class NodeAction(ActionBase):
         started, asked_at = time.monotonic(), time.time()
         params = {name: value for name, value in args.items() if name != "evidence_dir"}
         status, reason, answer = self._ask(host, params, task_vars)
-        document = {**evidence.envelope(host, status, reason, answer), "asked_at": asked_at, "received_at": time.time()}
+        answer = {name: answer[name] for name in self.SAID if name in answer}
         # A host that does not answer is known to the cluster's API by its address, or by nothing.
-        document["address"] = self._play_context.remote_addr
+        ours = {"asked_at": asked_at, "received_at": time.time(), "address": self._play_context.remote_addr}
         try:
-            document = self.finish(document, args)
-            written = evidence.write(document, args["evidence_dir"], self.SUFFIX) if args["evidence_dir"] else {}
+            try:
+                document, told = self._kept({**evidence.envelope(host, status, reason, answer), **ours}, args)
+            except OSError:
+                raise
+            except Exception as error:  # pylint: disable=broad-except  # whatever it is, the host is a row of the report
+                what = evidence.one_line(error if isinstance(error, evidence.EvidenceError) else f"{type(error).__name__}: {error}")
+                document, told = self._kept({**evidence.envelope(host, "error", f"its answer is no evidence: {what}"), **ours}, args)
         except OSError as error:
             result.update(failed=True, changed=False, msg=f"{error.filename or args['evidence_dir']} cannot be written: {error.strerror}.")
             return result
         result.update(
             changed=False, host=host, status=document["status"], reason=document["reason"], path=None, sha256=None, size=None,
             duration_ms=round((time.monotonic() - started) * 1000))
-        result.update(written)
-        result.update(self.summary(document))
+        result.update(told)
         return result
+
+    def _kept(self, document: dict[str, Any], args: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """(the document as it was written, more for the task's result)."""
+        document = self.finish(document, args)
+        written = evidence.write(document, args["evidence_dir"], self.SUFFIX) if args["evidence_dir"] else {}
+        return document, {**written, **self.summary(document)}
 
     def _begun(self, tmp: str | None, task_vars: dict[str, Any] | None, spec: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]:
         """(the result so far, the task's variables, its options as the spec has them, the host that is asked)."""
@@ -179,7 +190,9 @@ class NodeAction(ActionBase):
 
 def _parsed(line: str) -> dict[str, Any]:
     try:
-        answer = json.loads(line)
+        answer = decoded(line)
+    except OverflowError:
+        raise TooLarge from None
     except (ValueError, RecursionError):
         raise NodeError("the answer is no JSON: it was cut or mixed with other output") from None
     if not isinstance(answer, dict):

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import boot
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import boot_files, control_plane, node_limits, owner, swap_files, sysctl_files
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import boot_files, control_plane, node_limits, owner, remember, swap_files, sysctl_files
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.boot_files import Mount, Named
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import Limits, place
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.lasting_settings import FILE as SYSCTL_FILE
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.lasting_settings import VENDOR, place, taken
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import Limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.sysctl_files import Setting
 
 FILE = "/etc/modules-load.d/zz-kubemend.conf"
@@ -118,6 +120,7 @@ class NodeBoot:
         return "" if self.container or self.module(NETFILTER) else "whether br_netfilter is loaded is not known"
 
 
+@remember.last
 def read(document: Mapping[str, Any]) -> NodeBoot:
     """The evidence of a host. Never raises."""
     kubelet, addresses = control_plane.data(document, "kubelet"), control_plane.data(document, "system").get("addresses")
@@ -134,10 +137,10 @@ def problems(node: NodeBoot) -> Iterator[Problem]:
     hands = sysctl_files.by_hand(node.limits.records, (*boot.RUNNING, FORWARDING)) if node.limits else {}
     both = boots.get(IP_FORWARD), boots.get(FORWARDING)
     # Where both names are set and differ, the one that is written last counts: nothing is said of the next boot.
-    differ = None not in both and len({node_limits.taken(one.key, one.value) for one in both if one}) > 1
+    differ = None not in both and len({taken(one.key, one.value) for one in both if one}) > 1
     six = boots.get(IPV6)
     # Where a file asks for IPv6 alone, pods may have no other: the machine's own IPv4 proves nothing.
-    if any(both) or six is None or node_limits.taken(IPV6, six.value) == 0:
+    if any(both) or six is None or taken(IPV6, six.value) == 0:
         yield from _forwarding(node, both[0] or both[1], hands.get(IP_FORWARD) or hands.get(FORWARDING), known and not differ)
     asked = [found for key in BRIDGE for found in [boots.get(key)] if found and _asks(found)]
     for found in asked:
@@ -161,7 +164,7 @@ def cure(one: Problem) -> str:
         does = f"the plan does, in {FILE}" if one.loads else "install the modules of the kernel that runs, or reboot into the one that was installed, first"
         return f"{by_hand}: {does}"
     by_hand = f" (by hand, until the next boot: sysctl -w {one.name}={one.wanted})" if one.now else ""
-    return f"write {one.name} = {one.wanted} where nothing overrides it: the plan does, in {node_limits.FILE}, and tells the kernel{by_hand}"
+    return f"write {one.name} = {one.wanted} where nothing overrides it: the plan does, in {SYSCTL_FILE}, and tells the kernel{by_hand}"
 
 
 def _forwarding(node: NodeBoot, found: Setting | None, hand: Setting | None, known: bool) -> Iterator[Problem]:
@@ -169,7 +172,7 @@ def _forwarding(node: NodeBoot, found: Setting | None, hand: Setting | None, kno
     running = node.number(IP_FORWARD)
     if not node.ipv4 or running is None:
         return
-    value = node_limits.taken(IP_FORWARD, found.value) if found else None
+    value = taken(IP_FORWARD, found.value) if found else None
     if running == 0:
         if found is None:
             why = "no file of sysctl.d sets it" if known else "what a boot makes of it is not known"
@@ -187,14 +190,14 @@ def _forwarding(node: NodeBoot, found: Setting | None, hand: Setting | None, kno
 
 def _asks(found: Setting) -> bool:
     """Does somebody here want it, rather than a distribution?"""
-    return node_limits.taken(found.key, found.value) not in (None, 0) and not found.path.startswith(node_limits.VENDOR)
+    return taken(found.key, found.value) not in (None, 0) and not found.path.startswith(VENDOR)
 
 
 def _overridden(node: NodeBoot, settings: Sequence[Setting]) -> Iterator[Problem]:
     """Filtering on a bridge that one file asks for and a later one takes away; who only takes it away may have his reasons."""
     for found in settings:
-        asked = [one for one in found.overrides if node_limits.taken(found.key, one[2]) not in (None, 0) and not one[0].startswith(node_limits.VENDOR)]
-        if node_limits.taken(found.key, found.value) == 0 and asked and node.number(found.key) is not None:
+        asked = [one for one in found.overrides if taken(found.key, one[2]) not in (None, 0) and not one[0].startswith(VENDOR)]
+        if taken(found.key, found.value) == 0 and asked and node.number(found.key) is not None:
             path, line, value = asked[-1]
             yield Problem(found.key, f"{path}:{line} says {value}, and {place(found)}, which wins, says 0; the kernel has {node.number(found.key)} now",
                           node.number(found.key) == 0, 1, ((path, line, f"{found.key} = {value}"), _line(found)))

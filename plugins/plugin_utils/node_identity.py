@@ -116,6 +116,9 @@ def _certificate(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> str
     if document.get("node"):
         return ""
     found = kubelet.get("client_certificate")
+    kubeconfig = kubelet.get("kubeconfig")
+    if not found and isinstance(kubeconfig, Mapping) and kubeconfig.get("error") == "denied":
+        return DENIED  # it names the certificate
     error = found.get("error") if isinstance(found, Mapping) else None
     return NONE if not error or error == "missing" else DENIED if error == "denied" else ERROR
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import remember
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 
@@ -40,8 +41,13 @@ class NodeView:
         return next((one for one in self.conditions if one.get("type") == kind), None)
 
 
-def views(cluster: Cluster) -> Iterator[NodeView]:
+@remember.last
+def views(cluster: Cluster) -> tuple[NodeView, ...]:
     """Every Node of the API's list."""
+    return tuple(_views(cluster))
+
+
+def _views(cluster: Cluster) -> Iterator[NodeView]:
     # A host that did not answer proves no Node of its own; its name or its address may tell.
     hosts = {name: host for host in cluster.hosts for name in (host.names if host.node is None else (host.node,))}
     for item in (cluster.answer("nodes") or {}).get("items") or ():

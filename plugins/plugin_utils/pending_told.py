@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import excluded, judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import excluded, judge, scheduling_reasons
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import scheduling_tree
 
 SYMPTOM = "pods_stay_pending"
 NEEDED = ("pending", "nodes", "locks", "unmade", "pod")
@@ -124,6 +125,9 @@ def _refused(cluster: Cluster, row: Mapping[str, Any]) -> str:
         return f"{since}: {one_line(row.get('message'), 600)}"
     parts = [f"{one_line(one.text, 160)}{' ' + one_line(one.name, 160) if one.name and one.name not in one.text else ''}: "
              f"{one_line(excluded.spelled(one.nodes, one.count), 600)}{' (as it should be)' if one.meant else ''}" for one in reasons]
+    message = scheduling_reasons.parse(row.get("message"))
+    if message.missing and scheduling_tree.may_lose(cluster):  # others leave out of their words what they need not try
+        parts.append(f"it says nothing of {message.missing} of {message.nodes} nodes: whether one is lost, KM202 tells")
     return f"{since} " + "; ".join(parts)
 
 

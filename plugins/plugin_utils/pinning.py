@@ -5,27 +5,48 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, cpuset, flags, kubelet_config, kubelet_dropin, manager_state
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    control_plane,
+    cpuset,
+    flags,
+    kubelet_config,
+    kubelet_death,
+    kubelet_dropin,
+    kubelet_why,
+    manager_state,
+    memory_state,
+    remember,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import KubeletConfig, Setting
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.manager_state import NONE, CpuState
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.manager_state import NONE, WRONG, CpuState
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.memory_state import MemoryState
 
 # What a kubelet says last that does not start because of its managers.
 FATAL = ("Failed to start ContainerManager", "failed to run Kubelet", "failed to initialize cpu manager")
 STRICT = "strict-cpu-reservation"
+CHECKSUM = "its checksum is that of other content"
+# Last words of a memory manager about its state, and not about the memory that is reserved for it.
+REFUSED_MEMORY = ("delete the memory manager checkpoint file", "the expected machine state is different from the real one")
 # With one of these a kubelet picks the CPUs that it reserves by rules of its own.
 SPREADING = ("distribute-cpus-across-numa", "distribute-cpus-across-cores", "prefer-align-cpus-by-uncorecache")
 # cpuManagerPolicyOptions by the release that knew them first (https://kubernetes.io/docs/concepts/policy/node-resource-managers/ and its KEPs 2625,
 # 2902, 3327, 4176, 4540, 4800). A kubelet that is given another one, or any beside the policy none, does not start.
 SINCE = {"full-pcpus-only": (1, 22), "distribute-cpus-across-numa": (1, 23), "align-by-socket": (1, 25), "distribute-cpus-across-cores": (1, 31),
          STRICT: (1, 32), "prefer-align-cpus-by-uncorecache": (1, 32)}
+# The release from which on each needs no gate of alpha options any more, as far as releases up to NEWEST tell (their policy_options.go, KEPs 2625, 2902 and
+# 4540); of prefer-align-cpus-by-uncorecache only the first is sure.
+NEWEST = (1, 36)
+ALPHA_BEFORE = {"distribute-cpus-across-numa": (1, 33), "align-by-socket": NEWEST, "distribute-cpus-across-cores": NEWEST,
+                STRICT: (1, 33), "prefer-align-cpus-by-uncorecache": (1, 33)}
+ALPHA_GATES = ("CPUManagerPolicyAlphaOptions", "AllAlpha")
+TRUTHS = frozenset(("1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"))  # of strconv.ParseBool
 # Where kubeadm writes every kubelet's configuration; kubespray's kubelets read another file.
 KUBEADM_FILE = "/var/lib/kubelet/config.yaml"
 
@@ -59,7 +80,8 @@ class Node:
     """One node's evidence of pinning, read. policy and memory_policy: None where what could not be read may say otherwise.
 
     state and file: None where there is no cpu_manager_state, or it could not be read (then trouble says why). last_words: the line with which a kubelet
-    that does not run gave its managers up, where the deep tier was asked for. lent: what a reset that did not come to its end added to its arguments.
+    that does not run gave its managers up, where the deep tier was asked for. refused_memory: the line with which one that ended refused
+    memory_manager_state. lent: what a reset that did not come to its end added to its arguments.
     """
 
     config: KubeletConfig
@@ -73,6 +95,7 @@ class Node:
     trouble: str = ""
     last_words: str = ""
     lent: tuple[str, ...] = ()
+    refused_memory: str = ""
 
     @property
     def options(self) -> dict[str, str]:
@@ -83,8 +106,19 @@ class Node:
         """Why no kubelet of its release starts with its options; empty where none is known to stop it."""
         if self.policy == NONE and self.options and (self.release is None or self.release >= (1, 22)):
             return f"the policy none takes no cpuManagerPolicyOptions ({', '.join(sorted(self.options))})"
-        early = sorted(name for name in self.options if self.release is not None and name in SINCE and self.release < SINCE[name])
-        return f"cpuManagerPolicyOptions {', '.join(early)} not known to Kubernetes {'.'.join(map(str, self.release or ()))}" if early else ""
+        release = ".".join(map(str, self.release or ()))
+        early = sorted(name for name in self.options if self.release is not None and (
+            self.release < SINCE[name] if name in SINCE else self.release <= NEWEST))
+        if early:
+            return f"cpuManagerPolicyOptions {', '.join(early)} not known to Kubernetes {release}"
+        odd = sorted(f"{name}: {value}" for name, value in self.options.items() if name in SINCE and value not in TRUTHS)
+        if odd:
+            return f"cpuManagerPolicyOptions {', '.join(odd)} neither true nor false"
+        gates = self.config.mapping("featureGates", "feature-gates")
+        if any(gates[name].value.lower() in ("true", "t", "1") for name in ALPHA_GATES if name in gates):
+            return ""
+        alpha = sorted(name for name in self.options if self.release is not None and self.release < ALPHA_BEFORE.get(name, (0, 0)))
+        return f"cpuManagerPolicyOptions {', '.join(alpha)} alpha in Kubernetes {release}, and the feature gate {ALPHA_GATES[0]} is not on" if alpha else ""
 
     @property
     def strict(self) -> bool:
@@ -146,6 +180,7 @@ def extract(document: Mapping[str, Any]) -> Pinning:
                    str(node.file.get("path")) if node.file and readable else None, from_kubeadm)
 
 
+@remember.last
 def read(document: Mapping[str, Any]) -> Node | None:
     """What is known of a node; None where its kubelet was not found, or not asked for."""
     kubelet = control_plane.data(document, "kubelet")
@@ -160,7 +195,8 @@ def read(document: Mapping[str, Any]) -> Node | None:
     state = read_state(file) if file and not trouble else None
     return Node(config, policy, setting, state, file, seen, bool(kubelet.get("process")),
                 flags.parse_version(str(seen.get("kubelet_version") or "").rpartition(" ")[2]), trouble,
-                "" if kubelet.get("process") else _last_words(document), kubelet_dropin.lent(kubelet))
+                "" if kubelet.get("process") else _last_words(document), kubelet_dropin.lent(kubelet),
+                _refused_memory(document))
 
 
 def unread(file: Mapping[str, Any]) -> str:
@@ -178,24 +214,28 @@ def _last_words(document: Mapping[str, Any]) -> str:
     return next((str(line) for line in reversed(lines) if any(words in str(line) for words in FATAL)), "")
 
 
+def _refused_memory(document: Mapping[str, Any]) -> str:
+    """The line with which a kubelet ended over memory_manager_state, where that is what it died of: what no reading of the file alone tells."""
+    why = kubelet_why.read(document)
+    died = why.death if why and why.ended else None
+    if died is None or not died.certain or died.cause != kubelet_death.MEMORY_MANAGER_STATE:
+        return ""
+    return died.line if any(words in died.line for words in REFUSED_MEMORY) else ""
+
+
 def memory_policy(node: Node) -> tuple[str | None, Setting | None]:
     """The memory manager's policy as the next start reads it."""
     setting = node.config.setting("memoryManagerPolicy", "memory-manager-policy")
     return ((setting.value if setting else "") or "None", setting) if node.config.certain(setting) else (None, None)
 
 
-def memory_state(file: Mapping[str, Any]) -> tuple[str, str]:
-    """(policy, why a kubelet cannot read it) of memory_manager_state."""
-    text = file.get("text")
+def read_memory(file: Mapping[str, Any]) -> MemoryState:
+    """memory_manager_state, likewise; a checksum of other content is a problem, as it is to every kubelet."""
     if file.get("binary"):
-        return "", "it is no text"
-    if text is None or not text.strip():
-        return "", "it is empty"
-    try:
-        policy = json.loads(text)["policyName"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return "", "it is not what a kubelet writes"
-    return (policy, "") if isinstance(policy, str) else ("", "it is not what a kubelet writes")
+        return MemoryState("it is no text")
+    text = file.get("text")
+    found = memory_state.memory_state(text if isinstance(text, str) else None)
+    return replace(found, problem=CHECKSUM) if found.checksum == WRONG else found
 
 
 def _even(rows: Iterable[tuple[Any, ...]]) -> bool:

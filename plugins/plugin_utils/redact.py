@@ -42,8 +42,10 @@ FORMS = tuple((hints, re.compile(form)) for hints, form in (
                    rb"|strings?|prefix|formats?|failed|invalid|missing|required)\.?(?![A-Za-z0-9+/_.~=-]))"
                    rb"(?P<s>(?=[A-Za-z]*[0-9+/_~=-])[A-Za-z0-9+/_.~=-]{4,}|[A-Za-z.]{6,})"),
     ((b"@",), rb"://(?P<s>[^\s/@?#\"'\\*]+)@"),
-    # A password with what no URL may have there. What begins as a port is the path of a host.
-    ((b"@",), rb"://(?P<s>[^\s/@?#\"'\\\[\]:*]{0,128}:(?![0-9]{1,5}[/?#])[^\s/@?#\"'\\]{0,128}[/?#][^\s@\"'\\]{0,128})@"),
+    # A password with what no URL may have there, also where it begins as a port does: that is the path of a host only where what stands before it is
+    # an address, or where what follows is the digest of an image.
+    ((b"@",), rb"://(?P<s>(?!(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|localhost):[0-9]{1,5}[/?#])[^\s/@?#\"'\\\[\]:*]{0,128}:[^\s/@?#\"'\\]{0,128}[/?#]"
+              rb"[^\s@\"'\\]{0,128})@(?!sha(?:256|512):)"),
     # curl and its like: a user and a password, but not the numbers of a user and a group.
     ((b"-u",), rb"(?<![^\s\"'=,\[(])(?:-u|--(?:proxy-)?user)[= \t\"',\\]{0,8}(?![0-9]+:[0-9]+(?![^\s\"',]))[^\s:/\"'\\*]{1,128}:"
                rb"(?!//|\**(?:[\s\"'\\]|\Z))(?P<s>(?:[^\s\"'\\]|\\(?![\"']))+)"),

@@ -16,9 +16,11 @@ _TEXTS = tuple((kind, re.compile(text)) for kind, text in (
                   r" cannot allocate unhealthy devices (?P<resource>[^\s,]+)"),
     ("resource", r"Node didn't have enough (?:resource|capacity): (?P<resource>[^\s,]+?),? requested: (?P<requested>\d+),"
                  r" used: (?P<used>\d+), capacity: (?P<capacity>\d+)"),
+    ("smt", r"SMT Alignment Error: not enough free physical CPUs: available physical CPUs = (?P<available>\d+), requested CPUs = (?P<requested>\d+)"),
+    ("smt", r"SMT Alignment Error: requested (?P<requested>\d+) cpus"),
     ("smt", r"SMTAlignmentError|SMT Alignment Error"),
     ("topology", r"TopologyAffinityError|Resources cannot be allocated with Topology locality"),
-    ("cpu", r"not enough cpus available"),
+    ("cpu", r"not enough cpus available(?: to satisfy request: requested=(?P<requested>\d+), available=(?P<available>\d+))?"),
     ("memory", r"\[memorymanager\]|memory manager"),
     ("resource", r"Out[oO]f(?P<resource>\S+)"),
 ))
@@ -29,13 +31,15 @@ DEVICE_KINDS = frozenset(("devices", "unregistered", "unhealthy"))
 class Refusal:
     """kind: devices, unregistered, unhealthy, resource, smt, topology, cpu, memory or other; numbers as far as they are told.
 
-    Numbers are in the unit that the kubelet counts in: devices, millicores or bytes.
+    Numbers are in the unit that the kubelet counts in: devices, pods, millicores or bytes, and whole CPUs where kind is cpu or smt.
+    capacity: all that the node may give out, where kind is resource.
     """
 
     kind: str
     resource: str | None = None
     requested: int | None = None
     available: int | None = None
+    capacity: int | None = None
 
 
 def refusal(reason: str | None, message: str | None) -> Refusal:
@@ -49,5 +53,5 @@ def refusal(reason: str | None, message: str | None) -> Refusal:
             available = numbers.get("available")
             if "capacity" in numbers:
                 available = max(0, numbers["capacity"] - numbers["used"])
-            return Refusal(kind, told.get("resource"), numbers.get("requested"), available)
+            return Refusal(kind, told.get("resource"), numbers.get("requested"), available, numbers.get("capacity"))
     return Refusal("other")

@@ -20,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     flags,
     kubelet_dropin,
     manifest,
+    membership,
     owner,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
@@ -45,7 +46,7 @@ def new_step(scene: Scene, remedy: str, target: str, blocked_by: str | None, ris
     blocked_by = owner.foreign(scene.document) or blocked_by
     left = [path for host in scene.cluster.hosts for path in host.installer]
     notes = [more.pop("note", ""), *(owner.note(scene.document, remedy, name, left) for name in concerned)]
-    gone = cluster.lost(scene.cluster)
+    gone = membership.lost(scene.cluster)
     if gone:
         notes.append(f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no quorum")
     where = finding.host or scene.cluster.api_host or ""
@@ -300,7 +301,9 @@ def clean_up(scene: Scene) -> Step | None:
     of, node = scene.cluster, next(one for one in devices.nodes(scene.cluster) if one.name == scene.finding.node)
     pods = [{"namespace": pod.name.partition("/")[0], "name": pod.name.partition("/")[2], "uid": pod.uid} for pod in node.rejected]
     return Step(f"{of.api_host or 'cluster'}-clean-up-{node.name}", of.api_host or "", "KM320", CLEAN_UP, 1, f"rejected pods of {node.name}", limit=120,
-                node=node.name, diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected), note="pods of a Job that has not ended stay",
+                node=node.name, diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected),
+                note=(f"the newest {len(pods)} of {node.count}, run again for the rest; " if node.count > len(pods) else "")
+                + "pods of a Job that has not ended, and of owners that are not Kubernetes' own, stay",
                 change={"kind": CLEAN_UP, "cluster_uid": (of.answer("server") or {}).get("kube_system_uid"), "pods": pods})
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain_plan, manager_reset, pending, pinned_pod
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
-    cluster,
     control_plane,
     cpuset,
     edit_source,
@@ -24,11 +23,14 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     kubelet_dropin,
     kubelet_edit,
     manager_state,
+    membership,
+    node_swap,
     owner,
     pinning,
     plan,
     remedies,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Node
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
@@ -38,6 +40,7 @@ PINNED = pinned_pod.REMEDY
 RISK = 3
 READY_SECONDS = 60  # until a Node is ready whose kubelet was started
 UNIT = "kubelet.service"
+KUBESPRAY_FILE = "/etc/kubernetes/kubelet-config.yaml"
 WITHOUT = "reset_without_drain"
 LEFT = "pods that a drain leaves (static ones, and those of DaemonSets) run on, and are given their CPUs anew"
 FORCE = "force_reset"
@@ -117,10 +120,10 @@ def lend(node: Node) -> tuple[tuple[str, ...], str]:
         words += found
     file = node.seen.get("memory_state")
     if isinstance(file, Mapping):
-        policy, problem = pinning.memory_state(file)
-        if problem or pinning.unread(file):
-            return (), f"its memory manager's state cannot be read by any kubelet ({problem or pinning.unread(file)})"
-        words += [f"--memory-manager-policy={policy}"] if policy != pinning.memory_policy(node)[0] else []
+        memory = pinning.read_memory(file)
+        if memory.problem or pinning.unread(file):
+            return (), f"its memory manager's state cannot be read by any kubelet ({memory.problem or pinning.unread(file)})"
+        words += [f"--memory-manager-policy={memory.policy}"] if memory.policy != pinning.memory_policy(node)[0] else []
     return tuple(words), "" if words else FITS
 
 
@@ -158,7 +161,8 @@ def _blocked(scene: Scene, node: Node, healthy: bool) -> str | None:
     silent = _api_down(scene)
     if silent and (healthy or "api_down" not in scene.consent.allow):
         return silent + ("" if healthy else f"; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet down is reset all the same")
-    return _lonely(scene) or _loaded(scene) if healthy else None
+    # The drain looks again, but a kubelet that is down would have been started by then, on a node that somebody may have taken out for good.
+    return fencing.why(scene) or _swap(scene) or (_lonely(scene) or _loaded(scene) if healthy else None)
 
 
 def _unfit(host: str, node: Node) -> str | None:
@@ -176,6 +180,15 @@ def _unfit(host: str, node: Node) -> str | None:
     return f"{node.misfits()}: the kubelet of {host} would not start; take them out of its configuration first" if node.misfits() else None
 
 
+def _swap(scene: Scene) -> str | None:
+    """Swap for which no kubelet starts: one that runs was started before it was switched on, and would not come up again behind its drain."""
+    found = node_swap.read(scene.document)
+    if not found.on or not found.refused:
+        return None
+    host = scene.finding.host or ""
+    return f"swap is on at {host} ({found.on[0].active.path}), and its kubelet would not start: switch it off first (KM504)"
+
+
 def _loaded(scene: Scene) -> str | None:
     """What else a start of a kubelet that runs would bring, told before its node is drained. Its configuration is what the reset is for."""
     host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
@@ -190,7 +203,7 @@ def _lonely(scene: Scene) -> str | None:
     if mine is None or not (mine.control_plane and mine.control_plane.of("kube-apiserver")) or "single_control_plane" in scene.consent.allow:
         return None
     others = [host for host in scene.cluster.hosts if host is not mine and host.control_plane and host.control_plane.of("kube-apiserver")]
-    gone = cluster.lost(scene.cluster)
+    gone = membership.lost(scene.cluster)
     if others and not gone:
         return None
     return f"{mine.host} is a control-plane node, and {', '.join(gone) or 'no other one is known'}: a kubelet is stopped there only while the others are " \
@@ -210,14 +223,27 @@ def _undrained(scene: Scene, node: Node, why: str) -> str | None:
 
 
 def harmed(node: Node) -> str:
-    """What a reset does to the pods that run on."""
-    named = {one.get("pod_uid"): one.get("pod") for one in node.containers() if one.get("pod")}  # a pod's sandbox has no name
-    names = sorted({str(named.get(one.get("pod_uid")) or one.get("pod_uid")) for one in node.containers()})
-    if not names and node.seen.get("containers") is None:
+    """What a reset does to the pods that run on; the plan's diff names all of them."""
+    names = _running(node)
+    if names is None:
         return "the pods that run on it get other CPUs while they run"
     shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    what = "lose the CPUs that they have alone" if node.release is not None and node.release <= (1, 17) else "get other CPUs while they run"
-    return f"these pods {what}: {shown}" if names else "no pod runs on it"
+    return f"these pods {_fate(node)}: {shown}" if names else "no pod runs on it" if not node.containers() else "no pod that runs on it has CPUs alone"
+
+
+def _fate(node: Node) -> str:
+    return "lose the CPUs that they have alone" if node.release is not None and node.release <= (1, 17) else "get other CPUs while they run"
+
+
+def _running(node: Node) -> list[str] | None:
+    """The pods of its containers, None where they were not looked at. Up to 1.17 only those that have CPUs alone change, where the state tells them."""
+    if node.seen.get("containers") is None:
+        return None
+    containers, state = node.containers(), node.state
+    named = {one.get("pod_uid"): one.get("pod") for one in containers if one.get("pod")}  # a pod's sandbox has no name
+    if node.release is not None and node.release <= (1, 17) and state is not None and not state.problem and state.generation == 1:
+        containers = [one for one in containers if ("", str(one.get("container_id"))) in state.entries]
+    return sorted({str(named.get(one.get("pod_uid")) or one.get("pod_uid")) for one in containers})
 
 
 def _start(scene: Scene, words: Sequence[str]) -> tuple[Step | None, str]:
@@ -236,10 +262,11 @@ def _start(scene: Scene, words: Sequence[str]) -> tuple[Step | None, str]:
 def _drain(scene: Scene, lent: bool) -> Step:
     """lent: its kubelet runs for this drain only. Then it takes no node out that was there, and other nodes that are out do not hold it."""
     # Not keep_cordon: what a repair cordons is its own to take away, or the next one's (KM903).
-    name, lifted = str(scene.finding.node), sorted(scene.consent.allow & {drain_plan.BARE, drain_plan.LOCAL, drain_plan.FENCED})
+    name, lifted = str(scene.finding.node), sorted(
+        scene.consent.allow & {drain_plan.BARE, drain_plan.LOCAL, drain_plan.FENCED, drain_plan.RESTART})
     change = {"kind": apply_api.DRAIN, "node": name, "timeout": scene.consent.drain_timeout, "max_unavailable": None if lent else scene.consent.max_unavailable,
               "allow": lifted, "reason": f"reset of the CPU manager's state ({scene.finding.code})", "ready_seconds": READY_SECONDS,
-              "cluster_uid": _uid(scene)}
+              "restarts": True, "cluster_uid": _uid(scene)}
     return _through_api(scene, apply_api.DRAIN, f"pods of {name}", change, f"{name} is cordoned and its pods are evicted, as their budgets allow\n")
 
 
@@ -259,10 +286,21 @@ def _reset(scene: Scene, node: Node, drained: bool, made: kubelet_edit.Edited) -
         policies[paths[-1]] = pinning.memory_policy(node)[0]
     files = [{"path": path} for path in (kubelet_dropin.DROPIN, kubelet_dropin.ENVIRONMENT)]
     diff = "".join(f"--- {path}\n+++ kept in the journal\n" for path in paths) + f"the kubelet is stopped before, and started with the policy {node.policy}\n"
+    stays = [] if drained else _running(node) or []
+    diff += f"not drained, these pods {_fate(node)}:\n" + "".join(f"  {name}\n" for name in stays) if stays else ""
     note = LEFT if drained else f"nothing is drained: {harmed(node)}"
-    return _step(scene, RESET, " and ".join(paths), diff=made.diff + diff, note="; ".join(filter(None, [made.told, note])),
+    return _step(scene, RESET, " and ".join(paths), diff=made.diff + diff, note="; ".join(filter(None, [made.told, _lasts(made), note])),
                  change={"kind": "reset", "path": paths[0], "states": paths, "files": files, "edits": list(made.changes), "reload": True},
                  expect={"component": "kubelet", "policies": policies, "down": not drained})
+
+
+def _lasts(made: kubelet_edit.Edited) -> str:
+    """Who would write what was changed anew; never the kubelet-config ConfigMap as the place to keep it, which is every node's."""
+    paths = {change["path"] for change in made.changes}
+    told = {pinning.KUBEADM_FILE: "kubeadm upgrade node writes it anew: keep it in a kubeletconfiguration patch (--patches, since 1.25), not in the "
+                                  "kubelet-config ConfigMap, which is every node's",
+            KUBESPRAY_FILE: "kubespray writes it anew: keep it in this host's variables (kubelet_cpu_manager_policy)"}
+    return "; ".join(f"in {path}: {told[path]}" for path in sorted(paths & set(told)))
 
 
 def _pinned(scene: Scene, node: Node) -> Step:
@@ -304,7 +342,7 @@ ASKED = "asked"
 REMEDIES = {**dict.fromkeys(("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM310"), reset), ASKED: asked}
 
 
-def wishes(clusters: Iterable[cluster.Cluster], hosts: Iterable[str], digits: int) -> Iterator[Finding]:
+def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> Iterator[Finding]:
     """One for each of these hosts, for a plan to answer as it answers a fault's finding."""
     for of in clusters:
         for host in of.hosts:

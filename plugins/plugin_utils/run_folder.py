@@ -10,6 +10,7 @@ leaves the first lines, and the next run tells from them and from the nodes' jou
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -37,8 +38,20 @@ def read_plan(folder: str) -> tuple[Step, ...]:
 
 def read_steps(folder: str) -> tuple[dict[str, Any], ...]:
     """What became of the steps that ended, in their order; a line that was cut by a kill is passed over."""
+    return _read(Path(folder) / "steps.jsonl")
+
+
+def note_look(folder: str, record: Mapping[str, Any]) -> None:
+    """One line, in one write."""
+    handle = os.open(Path(folder) / LOOKS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(handle, json.dumps(record).encode() + b"\n")
+    finally:
+        os.close(handle)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], ...]:
     found = []
-    path = Path(folder) / "steps.jsonl"
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
             step = json.loads(line)
@@ -49,7 +62,21 @@ def read_steps(folder: str) -> tuple[dict[str, Any], ...]:
     return tuple(found)
 
 
-BEGUN = "step.begun"
+BEGUN, LOOKS = "step.begun", "looks.jsonl"
+ANSWERED = "api.answered"  # by an API server, when what was brought back was waited for
+
+
+def last_end(folder: str) -> float | None:
+    """When the last step of this run ended, in seconds since the epoch; None where none has."""
+    try:
+        return (Path(folder) / "steps.jsonl").stat().st_mtime
+    except OSError:
+        return None
+
+
+def read_looks(folder: str) -> dict[str, dict[str, Any]]:
+    """What the hosts of a plan's steps said in check mode, by the step."""
+    return {step["id"]: step for step in _read(Path(folder) / LOOKS)}
 
 
 def begun(folder: str) -> str | None:
@@ -95,7 +122,7 @@ def outcome(plan: Iterable[Step], steps: Iterable[Mapping[str, Any]], after: mod
     return withheld(plan) or (0, "ok", "")
 
 
-def withheld(plan: Iterable[Step]) -> tuple[int, str, str] | None:
+def withheld(plan: Iterable[Step], what: str = "was not") -> tuple[int, str, str] | None:
     """The outcome of a step that was consented to and is not done for another reason: its fault stays. None without one."""
     step = next((step for step in plan if not step.allowed and not only_risk(step)), None)
-    return (2, "refused", f"step {step.id} on {step.host} was not done: {step.blocked_by}") if step else None
+    return (2, "refused", f"step {step.id} on {step.host} {what} done: {step.blocked_by}") if step else None

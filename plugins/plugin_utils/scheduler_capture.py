@@ -18,7 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.capturing imp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import Process
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, leading
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, leading, scheduling_tree
 
 DOCUMENT = "scheduler.json"
 SYMPTOM = "pods_stay_pending"
@@ -87,7 +87,7 @@ def _capture(cluster: Cluster, host: Host, process: Process, entries: Iterable[M
     for entry in entries:
         one = heard.setdefault(str(entry["message"]), {"message": str(entry["message"]), "waiting": [], "targets": []})
         one["waiting"] += [f"{entry.get('namespace')}/{name}" for name in entry.get("names") or ()]
-        one["targets"] += [str(target[1]) for target in entry.get("targets") or () if isinstance(target, (list, tuple)) and len(target) == 2]
+        one["targets"] += [target for _pod, target in scheduling_tree.targets(entry, nodes or ())]
     return {"cluster": (cluster.key or "")[:digits], "host": host.host, "node": host.node, "version": process.release,
             "process": {"pid": process.pid, "started_at": process.started_at, "argv": list(process.argv)}, "former": of_argv(process.argv), "level": level,
             "faulty": node_tree.defect(process.release), "nodes": nodes, "heard": list(heard.values())[:MAX_MESSAGES], "process_is": "", "offered": "",

@@ -21,7 +21,8 @@ _HEAD = re.compile(r"0/(?P<nodes>[0-9]{1,6}) nodes are available:")
 _NOBODY = re.compile(r"no nodes available to schedule pods")
 _GATED = re.compile(r"Scheduling is blocked due to non-empty scheduling gates")
 # What preemption tried follows the reasons: alone from 1.22 on, after other plugins' words from 1.31 on.
-_AFTER = re.compile(r"\.\s+(?=(?:[a-z][A-Za-z ]{0,80}, )?preemption:|no new claims to deallocate|still not schedulable)")
+_AFTER = re.compile(r"\.\s+(?=(?:[a-z][A-Za-z ]{0,80}, )?preemption:|no new claims to deallocate|still not schedulable"
+                    r"|de(?:allocation|letion) of ResourceClaim completed|All PostFilter plugins are skipped)")
 _PREEMPTION = re.compile(r"preemption:\s{0,4}(?:0/[0-9]{1,6} nodes are available:\s?)?")
 # A clause begins with how many nodes it is of; a comma inside of one is followed by no number.
 _BETWEEN, _COUNTED = re.compile(r", (?=[0-9]{1,6} )"), re.compile(r"(?P<nodes>[0-9]{1,6}) (?P<text>.*)", re.S)

@@ -67,7 +67,7 @@ def wanted(version: Any, config: Any, flags: Any, gates: Any) -> Wanted:
 
 def _untouched(config: Mapping[str, Any] | None, gates: Any, argv: Sequence[str] | None) -> str | None:
     """No version lets pods use swap where nobody touched its settings."""
-    if config is None or argv is None or config.get("memorySwap") is not None or not (gates is None or isinstance(gates, Mapping)):
+    if config is None or argv is None or config.get("memorySwap") not in (None, {}) or not (gates is None or isinstance(gates, Mapping)):
         return None
     found = _gates(gates, argv)
     return NO if all(_bool(found[name]) is False for name in (GATE, "AllAlpha", "AllBeta") if name in found) else None

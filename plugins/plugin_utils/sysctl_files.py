@@ -10,6 +10,7 @@ Two programs read the same files and differ: systemd-sysctl at boot, `sysctl --s
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -18,16 +19,18 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import limits
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import conf_lines
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import conf_lines, remember
 
 FOLDERS = limits.SYSCTL
 CONF = "/etc/sysctl.conf"
 BLANKS = " \t\r\n\v\f"
+FILES, KINDS = 128, 64  # that are kept once taken apart: nodes of one cluster mostly have the same files
 MAX_KEY = 512  # a longer one is no key: a hostile glob costs time
 _SWAPPED = str.maketrans("./", "/.")
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)\Z")
 
 Place = tuple[str, int, str]
+_Content = tuple[str, str | None, str]  # path, where a link leads, text
 
 
 @dataclass(frozen=True)
@@ -70,27 +73,22 @@ def canonical(key: str) -> str:
 
 def at_boot(records: Any, keys: Iterable[str]) -> dict[str, Setting]:
     """What systemd-sysctl sets of these keys, by their canonical names."""
-    lines = [line for record in _chosen(records, hidden=False) for line in _parsed(record)]
-    return _settings(lines, keys, _systemd(lines))
+    return dict(_settings(_contents(_booted(records)), tuple(keys), _systemd))
 
 
 def by_hand(records: Any, keys: Iterable[str]) -> dict[str, Setting]:
     """What `sysctl --system` sets of these keys, by their canonical names."""
-    files = _chosen(records, hidden=True) + [record for record in conf_lines.usable(records) if record["path"] == CONF]
-    lines = [line for record in files for line in _parsed(record)]
-    return _settings(lines, keys, _procps(lines))
+    return dict(_settings(_contents(_by_hand(records)), tuple(keys), _procps))
 
 
 def of_file(record: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Setting]:
     """What `sysctl -p` sets of these keys by this file alone, by their canonical names."""
-    lines = _parsed(record)
-    return _settings(lines, keys, _procps(lines))
+    return dict(_settings(_contents([record]), tuple(keys), _procps))
 
 
 def unreadable(records: Any) -> list[tuple[str, str]]:
     """(path, why) of each file that counts and is not wholly known: what it sets is unknown. One that is masked does not count."""
-    files = _chosen(records, hidden=True) + [record for record in conf_lines.usable(records) if record["path"] == CONF]
-    found = ((record["path"], conf_lines.why_unread(record)) for record in files)
+    found = ((record["path"], conf_lines.why_unread(record)) for record in _by_hand(records))
     return [(path, why) for path, why in found if why is not None]
 
 
@@ -116,6 +114,16 @@ def _proc_path(key: str) -> str:
     return "/".join(part for part in path.split("/") if part)
 
 
+@remember.last
+def _booted(records: Any) -> list[Mapping[str, Any]]:
+    return _chosen(records, hidden=False)
+
+
+@remember.last
+def _by_hand(records: Any) -> list[Mapping[str, Any]]:
+    return _chosen(records, hidden=True) + [record for record in conf_lines.usable(records) if record["path"] == CONF]
+
+
 def _chosen(records: Any, hidden: bool) -> list[Mapping[str, Any]]:
     """The files that are read, in that order: one for each name, from the first folder that has it, whatever it is there.
 
@@ -132,20 +140,30 @@ def _chosen(records: Any, hidden: bool) -> list[Mapping[str, Any]]:
     return [named[name][1] for name in sorted(named)]
 
 
-def _parsed(record: Mapping[str, Any]) -> list[_Line]:
+def _contents(records: Iterable[Mapping[str, Any]]) -> tuple[_Content, ...]:
+    """What of these files decides, without their times and sizes, in which nodes of one kind differ."""
+    texts = ((record, record.get("text")) for record in records)
+    return tuple((record["path"], conf_lines.target(record), text) for record, text in texts if isinstance(text, str))
+
+
+@functools.lru_cache(FILES)
+def _parsed(path: str, real: str | None, content: str) -> tuple[_Line, ...]:
     """The assignments of a file and the keys that it excludes; other lines are passed over, as both programs do."""
-    found, real = [], conf_lines.target(record)
-    for position, text in conf_lines.lines(record):
+    found = []
+    for position, text in conf_lines.numbered(content):
         text = text.strip(BLANKS)
         if not text or text[0] in "#;":
             continue
         key, equals, value = text.partition("=")
         if not equals and key[0] != "-":
             continue
-        path = _proc_path(key[1:] if key.startswith("-") else key) if len(key) <= MAX_KEY else ""
-        if path:
-            found.append(_Line(path, value.strip(BLANKS) if equals else None, record["path"], position, real))
-    return found
+        named = _proc_path(key[1:] if key.startswith("-") else key) if len(key) <= MAX_KEY else ""
+        if named:
+            found.append(_Line(named, value.strip(BLANKS) if equals else None, path, position, real))
+    return tuple(found)
+
+
+_Program = Callable[[list[_Line]], Callable[[str], _Line | None]]
 
 
 def _is_glob(path: str) -> bool:
@@ -168,7 +186,7 @@ def _touches(line: _Line, path: str) -> bool:
     return len(parts) == len(globs) and all(_fits(part, glob) for part, glob in zip(parts, globs))
 
 
-def _systemd(lines: Iterable[_Line]) -> Callable[[str], _Line | None]:
+def _systemd(lines: list[_Line]) -> Callable[[str], _Line | None]:
     """Which line decides a path, or excludes it. A key that is assigned another value moves to the end, one that is given the same again stays where it was."""
     options: dict[str, _Line] = {}
     for line in lines:
@@ -185,7 +203,7 @@ def _systemd(lines: Iterable[_Line]) -> Callable[[str], _Line | None]:
     return deciding
 
 
-def _procps(lines: Iterable[_Line]) -> Callable[[str], _Line | None]:
+def _procps(lines: list[_Line]) -> Callable[[str], _Line | None]:
     """Which line decides a path. An exclusion keeps only globs off its key; one with wildcards keeps off nothing (4.0.2, later ones heed them)."""
     latest: dict[str, _Line] = {line.key: line for line in lines if line.value is not None}
     globs = [line for line in lines if _is_glob(line.key) and line.value is not None]
@@ -199,8 +217,10 @@ def _procps(lines: Iterable[_Line]) -> Callable[[str], _Line | None]:
     return deciding
 
 
-def _settings(lines: list[_Line], keys: Iterable[str], deciding: Callable[[str], _Line | None]) -> dict[str, Setting]:
-    found = {}
+@functools.lru_cache(KINDS)
+def _settings(files: tuple[_Content, ...], keys: tuple[str, ...], program: _Program) -> Mapping[str, Setting]:
+    lines = [line for file in files for line in _parsed(*file)]
+    deciding, found = program(lines), {}
     for key in keys:
         path = _proc_path(key)
         best = deciding(path)

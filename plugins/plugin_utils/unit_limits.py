@@ -41,7 +41,9 @@ def steps(scene: Scene, fenced: str | None) -> Sequence[Step]:
         if one.role != "kubelet" and UNIT.match(one.unit) and one.unit not in kubelet_service.UNITS and not one.unit.startswith(USER):
             of.setdefault(one.unit, []).append(one)
     found = [_of_unit(scene, limits, name, those, target, fenced) for name, those in sorted(of.items())]
-    made = [step for step in [*found, _of_logins(scene, limits, full, target, fenced)] if step]
+    # A host that is to have the whole profile gets the limits of logins by a wish of its own.
+    logins = None if scene.finding.host in scene.consent.profile else _of_logins(scene, limits, full, target, fenced)
+    made = [step for step in [*found, logins] if step]
     able = [one for one in made if not one.blocked_by]
     if not able:
         return made
@@ -79,13 +81,38 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
     if running and not (line or able):
         return None
     diff += "".join(f"process {one.pid} ({one.comm}): {one.soft} (hard {one.hard}) -> {now['soft']} (hard {now['hard']})\n" for one, now in able)
-    select = any(now.get("select") for now in running)
     kept = any(now["soft"] is None and not now.get("select") for now in running) or len(running) < len(those)
+    main = _main(told, name)
+    first = _running(limits, main, target) if main and main.soft < target else {}
+    if main and first.get("soft") is not None:
+        running.append(first)
+        diff += f"process {main.pid} ({main.comm}), from which others inherit it: {main.soft} (hard {main.hard}) -> {first['soft']} (hard {first['hard']})\n"
+    select = any(now.get("select") for now in running)
     notes = [NEXT if line else "", "a running process whose limit the kernel does not let us raise keeps it until then" if kept else "",
              f"a running process that may have at most {SELECT} may use select(), and keeps its limit until then" if select else "",
+             f"what its first process {main.pid} starts has {main.soft} until then" if main and first and first["soft"] is None else "",
+             _sooner(name, those) if line and (kept or select) else "",
              f"{name} is a transient unit, and gets no file: only what runs now is told" if passing else "",
              f"a program that uses select() breaks beyond {SELECT} files" if any(one.soft <= SELECT for one in those) else ""]
     return _step(scene, name, line, running, fenced or (_later(told, name) if line else None) or blocked, diff, "; ".join(filter(None, notes)))
+
+
+def _sooner(name: str, those: Sequence[Holder]) -> str:
+    """How what could not be told to a running process comes into effect at once, by whose hand, and at what price."""
+    price = "" if all(one.role != "runtime" for one in those) else (
+        ", which of docker ends containers without live-restore" if name == "docker.service" else ", which leaves containers running")
+    return f"at once it has it by systemctl daemon-reload and systemctl restart {name}{price}: that is yours to do, nothing here restarts a service for a limit"
+
+
+def _main(told: Mapping[str, Any], name: str) -> Holder | None:
+    """The unit's first process, where that is none of those at their limit: without it the next worker that it starts has the old limit."""
+    one = told.get("main")
+    if not isinstance(one, Mapping):
+        return None
+    pid, ticks, has = node_limits.number(one.get("pid")), node_limits.number(one.get("ticks")), node_limits.pair(one.get("nofile"))
+    if not pid or ticks is None or has is None:
+        return None
+    return Holder(pid, one_line(one.get("comm") or "?", 64), 0, name, soft=has[0], hard=has[1], unit=name, ticks=ticks)
 
 
 def _line(has: tuple[int, int], target: int) -> str | None:

@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-TICK = 0.25
-MEMORY = 512 * 1024 * 1024  # what this process may grow by
+TICK = 0.1  # a node that floods brings a hundred megabytes in this time
+MEMORY = 256 * 1024 * 1024  # what this process may grow by
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from json import dumps
 from pathlib import Path
@@ -15,21 +15,24 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod i
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT
 from ansible_collections.kubemend.remediation.plugins.module_utils.journal import FOLDER as JOURNAL
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capturing, evidence, locking, log_merge, timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capturing, evidence, evidence_sources, locking, log_merge, timeline
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import KUBELET, REVERT, Plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capturing import Became
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Result
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import Page, escape, plain
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json, unjudged
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import Page, plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.text import WIDTH
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.timeline import render as render_timeline
 
-LINES, TIMELINE, WIDTH = "lines.txt", "timeline.txt", 120
+LINES, TIMELINE, WIDE = "lines.txt", "timeline.txt", 120
+UNREADABLE = "(no process tells its level: what they have again is what their command lines and files say)"
+DIFF = " " * 6  # before a line of a diff, which no other line has
 
 
 @dataclass(frozen=True)
 class Made:
-    """The report, why the run fails (an exit reason and one sentence, or ok and none), and how many lines were captured."""
+    """The report as the terminal shows it, why the run fails (an exit reason and one sentence, or ok and none), how many lines were captured."""
 
     text: str
     reason: str
@@ -37,7 +40,7 @@ class Made:
     lines: int
 
 
-def planned(plan: Plan, check: bool, back_at: float) -> str:
+def planned(plan: Plan, check: bool, back_at: float, width: int = WIDTH) -> str:
     """What will be raised, before it is. back_at: when it is back by itself, for whoever interrupts this."""
     doing = "Check mode, nothing is changed. Would raise" if check else "Raising"
     how = "" if any(target.step for target in plan.targets) else ", without a restart"
@@ -46,7 +49,7 @@ def planned(plan: Plan, check: bool, back_at: float) -> str:
         through = f" (asked through {target.host})" if target.host != target.on else ""
         through += f", by a restart of it ({target.step.get('target')})" if target.step else ""
         lines.append(f"  {target.on} {target.component}: {target.former} -> {target.level}{through}")
-        lines += [f"    {line}" for line in str((target.step or {}).get("diff") or "").splitlines()]
+        lines += [f"{DIFF}{line}" for line in str((target.step or {}).get("diff") or "").splitlines()]
     lines += [f"  {note}" for note in plan.refused + plan.notes]
     if any(target.step and target.component == KUBELET for target in plan.targets) and plan.needles:
         lines.append("  A kubelet that starts again rewrites the status of pods that it had rejected before (UnexpectedAdmissionError becomes "
@@ -54,19 +57,25 @@ def planned(plan: Plan, check: bool, back_at: float) -> str:
     if plan.targets and not check:
         lines.append(f"Run {plan.run_id}: should this be interrupted, the levels go back by themselves at about {_at(back_at)}, or at once with {REVERT}"
                      f"{plan.run_id}")
-    return "\n".join(escape(line) for line in lines) + "\n"
+    return _wrapped(lines, width)
 
 
-def refused(folder: str, plan: Plan, sentence: str) -> None:
-    """Write report.txt and report.json of a capture that ends before it begins: nothing that was asked for may be raised."""
+def refused(folder: str, plan: Plan, sentence: str, reason: str = "refused", formats: Iterable[str] = ()) -> None:
+    """Write the reports of a capture that ends before it begins: nothing that was asked for may be raised, or nobody answers."""
     run = Run(plan.run_id, _at(plan.begun), evidence.now(), "capture", folder, evidence.TOOL_VERSION, notices=plan.refused + plan.notes,
-              outcome=(2, "refused", sentence))
-    capturing.private(Path(folder) / "report.txt", escape(f"Capture of run {plan.run_id}: {sentence}") + "\n")
+              outcome=(2, reason, sentence))
+    page = Page(WIDTH, plain)
+    page.line(f"Capture of run {plan.run_id}: {sentence}")  # which ends with what to copy
+    for note in plan.notes:
+        page.prose(note, indent=2)
+    text = "".join(line + "\n" for line in page.lines)
+    capturing.private(Path(folder) / "report.txt", text)
+    unjudged.write(folder, formats, run, text, unjudged.of_capture(run, replace(plan, logging={}), (), frozenset()))
     capturing.private(Path(folder) / "report.json", dumps({**json.render(Result(), run), "capture": _for_programs(plan, (), 0, None)}) + "\n")
 
 
-def make(folder: str, plan: Plan) -> Made:
-    """Merge what was captured, write lines.txt and report.txt, and say what became of it."""
+def make(folder: str, plan: Plan, width: int = WIDTH, formats: Iterable[str] = ()) -> Made:
+    """Merge what was captured, write lines.txt and the reports, and say what became of it. width: of the terminal."""
     documents = list(log_merge.load(capturing.place(folder) / "logs"))
     merged = log_merge.merge(documents)
     capturing.private(capturing.place(folder) / LINES, log_merge.render(merged))
@@ -74,7 +83,8 @@ def make(folder: str, plan: Plan) -> Made:
     reason, sentence = _verdict(folder, plan, done, bool(documents))
     text = [f"Capture of run {plan.run_id}: level {plan.level} for {plan.seconds} s"]
     text += _levels(plan, done) + [f"  {note}" for note in plan.refused + plan.notes]
-    unread = [host for host, names in plan.logging.items() if names and host not in {document.get("host") for document in documents}]
+    read = frozenset(str(document.get("host")) for document in documents)
+    unread = [host for host, names in plan.logging.items() if names and host not in read]
     notices = restarts + log_merge.notices(documents)
     noticed = [f"  {one}" for one in notices] + [f"  {host}: what it logged was not read" for host in unread]
     if noticed:
@@ -86,16 +96,15 @@ def make(folder: str, plan: Plan) -> Made:
     pods, lacking = _timelines(folder, merged, plan.begun)
     whole = capturing.place(folder) / TIMELINE
     if pods:
-        capturing.private(whole, _rendered(pods, everything=True))
-    told = _rendered(pods, everything=False) + "".join(escape(one) + "\n" for one in lacking)
-    if pods:
-        told += f"with every line: {whole}\n\n"
-    text = told + "\n".join(escape(line) for line in text) + "\n"
-    capturing.private(Path(folder) / "report.txt", text)
+        capturing.private(whole, _rendered(pods, WIDE, everything=True))
+    told = [*lacking, *([f"with every line: {whole}", ""] if pods else [])]
+    shown, kept = (_rendered(pods, columns, everything=False) + _wrapped(told + text, columns) for columns in (width, WIDTH))
+    capturing.private(Path(folder) / "report.txt", kept)
     run = Run(plan.run_id, _at(plan.begun), evidence.now(), "capture", folder, evidence.TOOL_VERSION, timelines=pods,
               notices=plan.refused + plan.notes + lacking + tuple(notices), outcome=(0 if reason == "ok" else 2, reason, sentence))
     capturing.private(Path(folder) / "report.json", dumps({**json.render(Result(), run), "capture": _for_programs(plan, done, len(merged), str(where))}) + "\n")
-    return Made(text, reason, sentence, len(merged))
+    unjudged.write(folder, formats, run, _wrapped(told + text, WIDTH), unjudged.of_capture(run, plan, done, read))
+    return Made(shown, reason, sentence, len(merged))
 
 
 def _meanwhile(plan: Plan, done: tuple[Became, ...], documents: Iterable[Mapping[str, Any]]) -> tuple[tuple[Became, ...], list[str]]:
@@ -154,18 +163,33 @@ def _collectors(folder: Path) -> dict[str, dict[str, Any]]:
     if not any(folder.glob("*.cluster.json")):
         return {}
     return {str(document.get("cluster_key")): document.get("collectors") or {}
-            for document in evidence.stream([str(folder)]) if document.get("kind") == "cluster"}
+            for document in evidence_sources.stream([str(folder)]) if document.get("kind") == "cluster"}
 
 
-def _rendered(pods: Iterable[timeline.Timeline], everything: bool) -> str:
-    page = Page(WIDTH, plain)
+def _wrapped(lines: Iterable[str], width: int) -> str:
+    """These lines in that width; but a diff, and a command at the end of a line, which is to be copied."""
+    page = Page(width, plain)
+    for line in lines:
+        if not line or line.startswith(DIFF):
+            page.line(line)
+            continue
+        indent = len(line) - len(line.lstrip(" "))
+        said, command, of_run = line.partition(REVERT)
+        page.prose(said.strip(" "), indent=indent)
+        if command:
+            page.line(" " * (indent + 2) + command + of_run)
+    return "".join(line + "\n" for line in page.lines)
+
+
+def _rendered(pods: Iterable[timeline.Timeline], width: int, everything: bool) -> str:
+    page = Page(width, plain)
     for one in pods:
         render_timeline(page, one, everything)
         page.gap()
     return "".join(line + "\n" for line in page.lines)
 
 
-def _levels(plan: Plan, done: Iterable[Became]) -> list[str]:
+def _levels(plan: Plan, done: Collection[Became]) -> list[str]:
     lines = []
     for one in done:
         target = one.target
@@ -182,6 +206,8 @@ def _levels(plan: Plan, done: Iterable[Became]) -> list[str]:
             back = ", again by a service of its host" if one.restored and not one.reason and len(one.restarted) == 1 else ""
             kept = _kept(plan, one)
             lines.append(f"    by a restart: restarted at {times}{back}" + (f"; what it logged until then: {kept} on {target.on}" if kept else ""))
+    if any(one.restored and not one.reason and not one.target.step for one in done):
+        lines.append(f"  {UNREADABLE}")
     return lines
 
 

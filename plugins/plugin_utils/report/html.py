@@ -22,14 +22,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model, symptoms
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import matrix, scheduler, text, timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import matrix, scheduler, text, timeline, words
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import LINE_LIMIT, Page, escape, plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, exit_of, last_line, summary
 
 TEMPLATES = Path(__file__).with_name("templates")
 CHUNK = 40  # entries that the browser lays out together, and not before they come into view
-MODES = {**text.MODES, "capture": "capture of logs"}
-WORDS = {**text.WORDS, "unreachable": "did not answer", "error": "could not be judged", "control_plane": "control plane", "": ""}
+MODES = {**words.MODES, "capture": "judges nothing", "revert": "judges nothing"}
+WORDS = {**words.WORDS, "unreachable": "did not answer", "error": "could not be judged", "control_plane": "control plane", "": ""}
 SYMBOLS = {"critical": "✖", "warning": "▲", "info": "●", "present": "✖", "unknown": "?", "clear": "✓", "not_applicable": "–", "": ""}
 
 
@@ -79,19 +79,19 @@ class View:
     notes: tuple[str, ...]
 
 
-def render(result: model.Result, run: Run) -> str:
-    """The whole page."""
+def render(result: model.Result, run: Run, said: str = "") -> str:
+    """The whole page. said: the report in words of a run that judges nothing, instead of counts and clusters."""
     style, script = (Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in ("report.css", "report.js"))
     code, reason = exit_of(result, run)
     views = _views(result, run)
-    keys = text.cluster_keys(result)
+    keys = words.cluster_keys(result)
     return _environment().get_template("report.html.j2").render(
-        run=run, about=text.about(run), mode=MODES.get(run.mode, run.mode), counts=summary(result), exit_code=code, exit_reason=reason,
+        run=run, about=words.about(run), mode=MODES.get(run.mode, run.mode), counts=summary(result), exit_code=code, exit_reason=reason,
         sentence=run.outcome[2] if run.outcome else "", last_line=last_line(result, run), views=views,
         hosts=sum(len(view.hosts) for view in views), findings=sum(len(view.findings) for view in views),
         clean=sum(place.clean for view in views for place in view.hosts),
-        left_out=text.left_out(item for item in result.not_judged if item.cluster not in keys),
-        steps=_steps(run), timelines=[_timeline(one) for one in run.timelines], told=_told(run), titles=run.titles,
+        left_out=words.left_out(item for item in result.not_judged if item.cluster not in keys),
+        steps=_steps(run), timelines=[_timeline(one) for one in run.timelines], told=_told(run), said=said.rstrip("\n"), titles=run.titles,
         style=style, script=script, policy=_policy(style, script))
 
 
@@ -131,7 +131,7 @@ def _policy(style: str, script: str) -> str:
 
 def _views(result: model.Result, run: Run) -> list[View]:
     """Known clusters first, as in the text."""
-    keys = text.cluster_keys(result)
+    keys = words.cluster_keys(result)
     hosts, verdicts, findings, not_judged = (_by_cluster(rows) for rows in (result.hosts, result.verdicts, result.findings, result.not_judged))
     versions = {item.key: item.kubernetes_version for item in result.clusters}
     return [_view(number, key, versions.get(key or ""), run, hosts.get(key, []), verdicts.get(key, []), findings.get(key, []), not_judged.get(key, []))
@@ -147,15 +147,15 @@ def _by_cluster(rows: Iterable[Any]) -> dict[str | None, list[Any]]:
 
 def _view(number: int, key: str | None, version: str | None, run: Run, hosts: Sequence[model.HostRow], verdicts: Sequence[model.Verdict],
           findings: Sequence[model.Finding], not_judged: Sequence[model.NotJudged]) -> View:
-    proven = key is not None and key != text.UNPROVEN
+    proven = key is not None and key != words.UNPROVEN
     said = matrix.states(verdicts, findings)
     tables = _tables(run, verdicts, not_judged)
     told = run.symptom.causes if run.symptom else ()
     return View(
         number, f"Cluster {key}" if proven else "Hosts of no proven cluster", f"Kubernetes {version or 'version unknown'}" if proven else "",
-        _places(hosts, said), matrix.make(hosts, said), tuple(_found(group) for group in text.alike(sorted(findings, key=text.finding_order))), tables,
-        tuple(text.unknowns([item for item in verdicts if item.code not in told], hosts)), text.left_out(not_judged), tuple(text.fine(verdicts)),
-        tuple(f"{note} ({text.coded(codes)})" for note, codes in _notes(verdicts).items()))
+        _places(hosts, said), matrix.make(hosts, said), tuple(_found(group) for group in words.alike(sorted(findings, key=words.finding_order))), tables,
+        tuple(words.unknowns([item for item in verdicts if item.code not in told], hosts)), words.left_out(not_judged), tuple(words.fine(verdicts)),
+        tuple(f"{note} ({words.coded(codes)})" for note, codes in _notes(verdicts).items()))
 
 
 def _notes(verdicts: Iterable[model.Verdict]) -> dict[str, list[str]]:
@@ -169,11 +169,11 @@ def _notes(verdicts: Iterable[model.Verdict]) -> dict[str, list[str]]:
 def _tables(run: Run, verdicts: Sequence[model.Verdict], not_judged: Sequence[model.NotJudged]) -> tuple[Table, ...]:
     """The symptom that was asked about, with every cause; else those of which a cause is present."""
     if run.symptom:
-        return (Table(run.symptom.title, True, tuple(text.differential(run.symptom.causes, verdicts, not_judged))),)
+        return (Table(run.symptom.title, True, tuple(words.differential(run.symptom.causes, verdicts, not_judged))),)
     present = {item.code for item in verdicts if item.verdict == "present"}
     wanted = [symptom for symptom in symptoms.SYMPTOMS.values() if not present.isdisjoint(symptom.causes)]
     codes = {code for symptom in wanted for code in symptom.causes}
-    rows = {row[1]: row for row in text.differential(codes, [item for item in verdicts if item.code in codes], not_judged)}
+    rows = {row[1]: row for row in words.differential(codes, [item for item in verdicts if item.code in codes], not_judged)}
     return tuple(Table(symptom.title, False, tuple(row for code, row in rows.items() if code in symptom.causes)) for symptom in wanted)
 
 
@@ -191,7 +191,7 @@ def _places(hosts: Sequence[model.HostRow], said: matrix.States) -> tuple[Place,
 
 def _found(group: Sequence[model.Finding]) -> Found:
     item = group[0]
-    return Found(item, tuple(one.host or one.node or "" for one in group), text.coded(item.because), tuple(text.proof_lines(item)))
+    return Found(item, tuple(one.host or one.node or "" for one in group), words.coded(item.because), tuple(words.proof_lines(item)))
 
 
 def _steps(run: Run) -> list[dict[str, Any]]:
@@ -199,7 +199,7 @@ def _steps(run: Run) -> list[dict[str, Any]]:
     states = {step["id"]: step for step in run.steps}
     found = []
     for step in run.plan:
-        state, why = text.state_of(step, states.get(step.id), run.mode)
+        state, why = words.state_of(step, states.get(step.id), run.mode)
         found.append({"id": step.id, "host": step.host, "code": step.code, "remedy": step.remedy, "target": step.target, "risk": step.risk,
                       "state": state, "why": why, "note": step.note, "diff": _diff(step.diff)})
     planned = {step.id for step in run.plan}

@@ -70,7 +70,7 @@ def _finding(item: model.Finding) -> dict[str, Any]:
         "id": item.id, "code": item.code, "severity": item.severity, "cluster": item.cluster, "host": item.host,
         "node": item.node, "component": item.component, "summary": item.summary, "because": list(item.because),
         "evidence": [_proof(proof) for proof in item.evidence],
-        "remedy": item.remedy, "risk": item.risk, "command": item.command,
+        "remedy": item.remedy, "risk": item.risk, "command": item.command, "docs": item.docs,
     }
 
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 import xml.etree.ElementTree as xml
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import text
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import words
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.compare import UNPROVEN
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import LINE_LIMIT, escape
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
@@ -24,11 +26,37 @@ SILENT = "KM901"
 _Place = tuple[str, str | None, str | None]  # code, cluster, host
 
 
+@dataclass(frozen=True)
+class Case:
+    """One case of a run that judges nothing. host: None for the run itself; kind: failure, error or none; what: of the schema's types for it."""
+
+    host: str | None
+    name: str
+    kind: str = ""
+    what: str = ""
+    message: str = ""
+    said: tuple[str, ...] = ()
+
+
 def render(result: model.Result, run: Run) -> str:
-    """The whole file. One suite at a time becomes text: a fleet's cases are never all elements at once."""
+    """The whole file."""
+    return _document(_suites(result, run), run)
+
+
+def of_cases(cases: Iterable[Case], run: Run) -> str:
+    """The same of a run that judges nothing: one suite for each host, and one for the run."""
+    suites: dict[str | None, _Suite] = {}
+    for one in cases:
+        suite = suites.setdefault(one.host, _Suite(one.host or f"run {run.run_id}", run, {}, one.host, {}))
+        suite.plain(one)
+    return _document(suites.values(), run)
+
+
+def _document(found: Iterable[_Suite], run: Run) -> str:
+    """One suite at a time becomes text: a fleet's cases are never all elements at once."""
     totals = dict.fromkeys(("tests", "failures", "errors"), 0)
     suites: list[str] = []
-    for suite in _suites(result, run):
+    for suite in found:
         element = suite.element(len(suites), run)
         for name in totals:
             totals[name] += int(element.get(name) or 0)
@@ -70,13 +98,26 @@ def _suites(result: model.Result, run: Run) -> Iterator[_Suite]:
             hosts[host or ""].present(verdict, [item for item in mine if item.host == host], [])
     for row in silent.values():
         hosts[row.host].silent(row)
+    planned = {step.id: step for step in run.plan}
+    for one in run.steps:
+        step = planned.get(one["id"])
+        of(step.cluster if step else None, step.host if step else None).plain(_step(one, step, run.mode))
     if run.compared:
         for item in run.compared.gone:
-            of(item.cluster, item.host).say(f"gone since run {run.compared.run_id}: {text.place(item)}: {item.summary}")
+            of(item.cluster, item.host).say(f"gone since run {run.compared.run_id}: {words.place(item)}: {item.summary}")
         for item, reason in run.compared.not_judged:
-            of(item.cluster, item.host).say(f"not judged now ({reason}): {text.place(item)}: {item.summary}")
+            of(item.cluster, item.host).say(f"not judged now ({reason}): {words.place(item)}: {item.summary}")
     yield from hosts.values()
     yield from clusters.values()
+
+
+def _step(done: Mapping[str, str], step: Step | None, mode: str) -> Case:
+    """What became of a step of a repair, or would."""
+    said = (step.target,) if step else ()
+    if done["state"] == "done":
+        return Case(None, f"step {done['id']}", said=said)
+    state = words.state_of(step, done, mode)[0] if step else done["state"]
+    return Case(None, f"step {done['id']}", "failure", "critical", f"{state}: {done.get('reason') or 'nobody said why'}", said)
 
 
 class _Suite:
@@ -96,7 +137,7 @@ class _Suite:
         elif verdict.verdict == "unknown":
             case = self._case(verdict.code, verdict.component)
             lines = [f"{lack.collector} of {lack.host}: {lack.status}" for lack in verdict.missing] + [verdict.note]
-            self._why(case, "skipped", None, f"unknown: missing {text.lacking(verdict.missing) or 'evidence'}", lines)
+            self._why(case, "skipped", None, f"unknown: missing {words.lacking(verdict.missing) or 'evidence'}", lines)
         else:
             self._case(verdict.code, verdict.component)
 
@@ -106,7 +147,7 @@ class _Suite:
         elsewhere = self.host is None
         lines = [line for item in findings for line in self._finding(item, short=elsewhere and bool(item.host))]
         if missing:
-            lines.append(f"not known of: {text.lacking(missing)}")
+            lines.append(f"not known of: {words.lacking(missing)}")
         lines.append(verdict.note)
         worst = min((item.severity for item in findings), key=model.SEVERITIES.index, default=model.SEVERITIES[0])
         if worst == "info":
@@ -114,6 +155,13 @@ class _Suite:
             return
         summaries = list(dict.fromkeys(f"{item.host}: {item.summary}" if elsewhere and item.host else item.summary for item in findings))
         self._why(case, "failure", worst, "; ".join(summaries) or "present", lines)
+
+    def plain(self, one: Case) -> None:
+        case = self._case(one.name, None)
+        if one.kind:
+            self._why(case, one.kind, one.what, one.message, one.said)
+        elif one.said:
+            xml.SubElement(case, "system-out").text = _block(one.said)
 
     def silent(self, row: model.HostRow) -> None:
         """A host without evidence: nothing was tested."""
@@ -146,9 +194,9 @@ class _Suite:
     def _finding(self, item: model.Finding, short: bool) -> list[str]:
         state = self.states.get(item.id)
         since = f" ({state} since run {self.since})" if state else ""
-        lines = [f"{item.severity.upper()} {text.place(item)}: {item.summary}{since}"]
+        lines = [f"{item.severity.upper()} {words.place(item)}: {item.summary}{since}"]
         if not short:
-            lines += [f"  {line}" for line in text.proof_lines(item)]
+            lines += [f"  {line}" for line in words.proof_lines(item)]
             lines += [f"  {name}: {words}" for name, words in (("repair", item.remedy), ("command", item.command)) if words]
         return lines
 

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import escape
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import Page, plain
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.text import WIDTH
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reverting import RESULTS, File, Listing, Report, verdict
 
 WITH_THEM = "would be started again with them"
@@ -33,7 +35,34 @@ def render(report: Report) -> str:
         more += [f"  {item.host}: {item.reason or item.status}" for item in silent]
         more += [f"  {host}: left out by --limit" for host in report.not_asked]
         lines[at:at] = more
-    return "\n".join(escape(line) for line in lines) + "\n"
+    page = Page(WIDTH, plain)
+    for line in lines:
+        indent = len(line) - len(line.lstrip(" "))
+        if COMMAND in line or not line:
+            page.line(line)  # to be copied
+        else:
+            page.prose(line.strip(" "), indent=indent)
+    return "\n".join(page.lines) + "\n"
+
+
+def for_programs(report: Report) -> dict[str, Any]:
+    """The same as a part of report.json; with every run where none is in question."""
+    done = {item.host: item for item in report.done}
+    wanted = report.choice.run_id if report.choice.hosts else None
+    hosts = []
+    for item in report.listings:
+        found = done.get(item.host)
+        hosts.append({
+            "host": item.host, "status": item.status, "reason": (found.reason if found else "") or item.reason, "state": found.state if found else None,
+            "runs": [{"run_id": run.run_id, "first": run.first, "last": run.last, "reverts": list(run.reverts), "error": run.error,
+                      "files": _plain(run.files)} for run in item.runs if wanted in (None, run.run_id)],
+            "files": _plain(found.files) if found else [],
+            "components": [{"component": one["component"], "proven": one["proven"], "reason": one["reason"]} for one in found.components] if found else []})
+    return {"run_id": wanted, "hosts": hosts, "not_asked": list(report.not_asked)}
+
+
+def _plain(files: Iterable[File]) -> list[dict[str, Any]]:
+    return [{"path": file.path, "component": file.component, "state": file.state, "reason": file.reason} for file in files]
 
 
 def _list(listings: Sequence[Listing]) -> list[str]:

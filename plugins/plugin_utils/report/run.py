@@ -40,7 +40,7 @@ class Run:
     plan: the steps that would mend the findings. steps: what became of those that were done, (id, state, reason) as
     mappings. outcome: (exit code, exit reason, sentence) where more than the findings decides it. diffs: whether the operator asked to see them (--diff).
     timelines: of the pods that were looked at. captures: what schedulers that lead wrote of their caches, as scheduler_capture.result has it.
-    compared: with an earlier report, where that was asked for.
+    compared: with an earlier report, where that was asked for. pages: the folder of the faults' pages, empty where they are not installed.
     """
 
     run_id: str
@@ -60,6 +60,7 @@ class Run:
     timelines: tuple[Timeline, ...] = ()
     captures: tuple[Mapping[str, Any], ...] = ()
     compared: Comparison | None = None
+    pages: str = ""
 
     def path(self, name: str) -> str:
         return str(PurePath(self.report_dir) / name)

@@ -9,46 +9,30 @@ whole, in one place (page.Page), before any colour is added.
 
 from __future__ import annotations
 
-import re
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import scheduler, timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import scheduler, timeline, words
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import Page, Paint, plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, last_line
 
 WIDTH = 79  # what Ansible prints where it sees no terminal
-UNPROVEN = "unproven"
-API_COLLECTORS = frozenset(("server", "nodes", "endpoints", "locks", "kubeadm_config", "kubelet_configs", "jobs", "rejected", "pinnable", "pod", "work",
-                            "pending", "unmade"))
-NAMES_SHOWN = 20
-
-_FLAG = re.compile(r"--([a-z0-9][a-z0-9-]*)")
-ORDER = {name: index for index, name in enumerate(("present", "unknown", "clear", "not_applicable", "not_judged"))}
-WORDS = {"not_applicable": "not applicable", "not_judged": "not judged", "not_asked": "not asked"}
-REASONS = {
-    "limit": "--limit left their hosts out", "tier": "kubemend_deep is not set, or an older release collected",
-    "slice": "of whole clusters: replay judges the slices together"}
-
-MODES = {
-    "observe": "observe: changes nothing", "replay": "replay: changes nothing", "plan": "check mode: changes nothing",
-    "repair": "repair: before", "verify": "repair: afterwards"}
 
 
 def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = plain) -> str:
     """The whole report, ending with a newline."""
     page = Page(width, paint)
-    page.prose(f"kubemend: {about(run)}", indent=0)
-    page.prose(f"run {run.run_id}, {run.started}, {MODES[run.mode]}", indent=0)
+    page.prose(f"kubemend: {words.about(run)}", indent=0)
+    page.prose(f"run {run.run_id}, {run.started}, {words.MODES[run.mode]}", indent=0)
     for notice in run.notices:
         page.prose(f"note: {notice}", indent=0)
-    keys = cluster_keys(result)
+    keys = words.cluster_keys(result)
     for key in keys:
         _cluster(page, result, run, key)
     page.gap()
     _not_judged(page, [item for item in result.not_judged if item.cluster not in keys])
+    if run.pages and result.findings:
+        page.line(f"about a code: {run.pages}/<code>.md")
     for one in run.timelines:
         page.gap()
         timeline.render(page, one)
@@ -64,10 +48,6 @@ def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = pl
     return "\n".join(page.lines) + "\n"
 
 
-def about(run: Run) -> str:
-    return run.symptom.title if run.symptom else "replay of recorded evidence" if run.mode == "replay" else "audit"
-
-
 def compared(page: Page, run: Run) -> None:
     """What became of the findings of an earlier report."""
     if run.compared is None:
@@ -75,18 +55,14 @@ def compared(page: Page, run: Run) -> None:
     told = run.compared
     page.prose(f"compared with run {told.run_id}, which ended {told.finished}:", indent=0)
     for name, kind in (("new", "critical"), ("worse", "critical"), ("gone", "good"), ("unchanged", "")):
-        places = [place(item) for item in getattr(told, name)]
+        places = [words.place(item) for item in getattr(told, name)]
         if places or name == "new":
-            page.prose(named(places) or "nothing", label=f"{name}: ", kind=kind if places else "good")
+            page.prose(words.named(places) or "nothing", label=f"{name}: ", kind=kind if places else "good")
     reasons: dict[str, list[str]] = {}
     for item, reason in told.not_judged:
-        reasons.setdefault(reason, []).append(place(item))
+        reasons.setdefault(reason, []).append(words.place(item))
     for reason, places in reasons.items():
-        page.prose(f"{named(places)} ({reason})", label="not judged now: ", kind="unknown")
-
-
-def place(item: model.Finding) -> str:
-    return " ".join(part for part in (item.code, item.host or item.node, item.component) if part)
+        page.prose(f"{words.named(places)} ({reason})", label="not judged now: ", kind="unknown")
 
 
 def _plan(page: Page, run: Run) -> None:
@@ -95,7 +71,7 @@ def _plan(page: Page, run: Run) -> None:
     if run.plan:
         page.line("plan:")
     for step in run.plan:
-        state, why = state_of(step, states.get(step.id), run.mode)
+        state, why = words.state_of(step, states.get(step.id), run.mode)
         kind = {"done": "good", "to do": "info", "will be done": "info"}.get(state, "warning")
         page.prose(f"{step.remedy} {step.target} (risk {step.risk}): {state}{'; ' + why if why else ''}",
                    label=f"{step.id} ", kind=kind)
@@ -105,28 +81,14 @@ def _plan(page: Page, run: Run) -> None:
             page.line(f"    {line}")
 
 
-def state_of(step: Step, done: Mapping[str, str] | None, mode: str) -> tuple[str, str]:
-    """What became of a step, or will, and why."""
-    state = done["state"] if done else "will be done" if step.allowed and mode == "plan" else "to do" if step.allowed else "not done"
-    return state, (done or {}).get("reason") or (step.blocked_by or "" if not step.allowed else "")
-
-
-def cluster_keys(result: model.Result) -> list[str | None]:
-    """Known clusters first, then whatever else something was said about; None (no cluster) last."""
-    keys: dict[str | None, None] = dict.fromkeys(item.key for item in result.clusters if item.key != UNPROVEN)
-    for rows in (result.hosts, result.verdicts, result.findings):
-        keys.update(dict.fromkeys(item.cluster for item in rows))
-    return sorted(keys, key=lambda key: key is None)
-
-
 def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> None:
-    findings = sorted((item for item in result.findings if item.cluster == key), key=finding_order)
+    findings = sorted((item for item in result.findings if item.cluster == key), key=words.finding_order)
     verdicts = [item for item in result.verdicts if item.cluster == key]
     not_judged = [item for item in result.not_judged if item.cluster == key]
     hosts = [item for item in result.hosts if item.cluster == key]
     page.gap()
     _heading(page, result, hosts, key)
-    for group in alike(findings):
+    for group in words.alike(findings):
         page.gap()
         _finding(page, group)
     page.gap()
@@ -139,12 +101,12 @@ def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> Non
     _clear(page, [item for item in verdicts if item.code not in told])
     _hosts(page, hosts, findings, verdicts)
     for note in dict.fromkeys(item.note for item in verdicts if item.note):
-        codes = coded(item.code for item in verdicts if item.note == note)
+        codes = words.coded(item.code for item in verdicts if item.note == note)
         page.prose(f"note: {note} ({codes})", indent=0)
 
 
 def _heading(page: Page, result: model.Result, hosts: Sequence[model.HostRow], key: str | None) -> None:
-    if key is None or key == UNPROVEN:
+    if key is None or key == words.UNPROVEN:
         text = "Hosts of no proven cluster"
     else:
         version = next((item.kubernetes_version for item in result.clusters if item.key == key), None)
@@ -153,35 +115,18 @@ def _heading(page: Page, result: model.Result, hosts: Sequence[model.HostRow], k
     for role, title in (("control_plane", "control plane"), ("worker", "workers"), ("unknown", "role unknown")):
         names = [item.host for item in hosts if item.role == role]
         if names:
-            parts.append(f"{title}: {named(names)}")
+            parts.append(f"{title}: {words.named(names)}")
     page.prose(text + (": " + "; ".join(parts) if parts else ""), indent=0)
-
-
-def finding_order(item: model.Finding) -> tuple[int, str, str, str]:
-    known = item.severity in model.SEVERITIES
-    rank = model.SEVERITIES.index(item.severity) if known else len(model.SEVERITIES)
-    return rank, item.code, item.host or "", item.component or ""
-
-
-def alike(findings: Iterable[model.Finding]) -> list[list[model.Finding]]:
-    """Findings that say the same of several hosts and point at nothing of each host's own read as one."""
-    groups: dict[object, list[model.Finding]] = {}
-    for item in findings:
-        own = any(proof.path or proof.pid is not None or proof.object for proof in item.evidence)
-        said = tuple((proof.kind, proof.text) for proof in item.evidence)
-        same = (item.code, item.severity, item.component, item.summary, item.because, item.remedy, item.command, said)
-        groups.setdefault(id(item) if own or not item.host else same, []).append(item)
-    return list(groups.values())
 
 
 def _finding(page: Page, group: Sequence[model.Finding]) -> None:
     item = group[0]
-    hosts = named([one.host for one in group if one.host])
+    hosts = words.named([one.host for one in group if one.host])
     place = " ".join(part for part in (hosts, item.component) if part)
-    because = f" (because of {coded(item.because)})" if item.because else ""
+    because = f" (because of {words.coded(item.because)})" if item.because else ""
     head = f" {item.code}{' ' + place if place else ''}: {item.summary}{because}"
     page.prose(head, label=item.severity.upper(), kind=item.severity, indent=0)
-    for line in proof_lines(item):
+    for line in words.proof_lines(item):
         page.line(f"  {line}")
     if item.remedy:
         page.prose(item.remedy, label="repair: ", kind="good")
@@ -189,153 +134,31 @@ def _finding(page: Page, group: Sequence[model.Finding]) -> None:
         page.line(f"  {'command' if item.remedy else 'repair'}: {item.command}")
 
 
-def said_already(item: model.Finding, proof: model.Proof) -> bool:
-    """Whether a proof tells no more than the summary of its finding."""
-    return not (proof.path or proof.pid is not None or proof.object) and (proof.text or "") in item.summary
-
-
-def proof_lines(item: model.Finding) -> list[str]:
-    """What proves a finding, a line each; not escaped."""
-    flags, lines = flags_of(item), []
-    for proof in item.evidence:
-        if not said_already(item, proof):
-            prefix = f"{proof.host}: " if proof.host and proof.host != item.host else ""
-            lines.append(f"{prefix}{pointer(proof, flags)}")
-    return lines
-
-
-def flags_of(item: model.Finding) -> frozenset[str]:
-    """The command-line flags that a finding speaks of: of a long argv only these are shown."""
-    texts = [item.summary, item.remedy or "", *(proof.text or "" for proof in item.evidence)]
-    names = {name for text in texts for name in _FLAG.findall(text)}
-    return frozenset(names or ("leader-elect",))
-
-
-def pointer(proof: model.Proof, flags: frozenset[str]) -> str:
-    """One pointer: the place first, then what is there."""
-    where = [proof.object] if proof.object else []
-    if proof.path:
-        where.append(proof.path + (f":{proof.line}" if proof.line else ""))
-    if proof.pid is not None:
-        where.append(f"pid {proof.pid}")
-    if not where:
-        where.append(proof.kind)
-    what = []
-    if proof.argv:
-        what.append(_argv(proof, flags))
-    elif proof.text:
-        what.append(("answers " if proof.kind == "http" else "") + proof.text)
-    return ": ".join((" ".join(where), *what))
-
-
-def _argv(proof: model.Proof, flags: frozenset[str]) -> str:
-    """The program's name and the arguments in question; text, where there is one, names those; else all of them."""
-    argv = proof.argv or ()
-    name = argv[0].rsplit("/", 1)[-1]
-    if proof.text:
-        return f"{name} … {proof.text}"
-    kept = [word for word in argv[1:] if (match := _FLAG.match(word)) and match.group(1) in flags]
-    if not kept:
-        return " ".join((name, *argv[1:]))
-    return " ".join((name, *kept)) if len(kept) == len(argv) - 1 else " ".join((name, "…", *kept))
-
-
 def _differential(page: Page, run: Run, symptom: Symptom, verdicts: Sequence[model.Verdict],
                   not_judged: Sequence[model.NotJudged]) -> None:
     """Every possible cause of the symptom with its verdict, present ones first."""
     page.line(f"{symptom.title}: possible causes")
-    for verdict, code, detail in differential(symptom.causes, verdicts, not_judged):
-        word = f"{WORDS.get(verdict, verdict):<14} "
+    for verdict, code, detail in words.differential(symptom.causes, verdicts, not_judged):
+        word = f"{words.WORDS.get(verdict, verdict):<14} "
         title = run.titles.get(code, "")
         sep = "" if not detail else " " if detail.startswith("(") else ": "
         page.prose(f"{code} {title}{sep}{detail}", label=word, kind=verdict, hang=17)
 
 
-def differential(causes: Iterable[str], verdicts: Sequence[model.Verdict],
-                 not_judged: Sequence[model.NotJudged]) -> list[tuple[str, str, str]]:
-    """(verdict, code, where or what is missing) of each cause, present ones first."""
-    rows = []
-    for code in causes:
-        mine = [item for item in verdicts if item.code == code]
-        verdict = min((item.verdict for item in mine), key=lambda name: ORDER[name], default="not_judged")
-        rows.append((verdict, code, detail_of(code, verdict, mine, not_judged)))
-    return sorted(rows, key=lambda row: (ORDER[row[0]], row[1]))
-
-
-def detail_of(code: str, verdict: str, mine: Sequence[model.Verdict], not_judged: Sequence[model.NotJudged]) -> str:
-    if verdict == "present":
-        places = [" ".join(part for part in (item.host, item.component) if part)
-                  for item in mine if item.verdict == verdict]
-        return named([place for place in dict.fromkeys(places) if place])
-    if verdict == "unknown":
-        return "missing " + lacking(lack for item in mine for lack in item.missing)
-    if verdict == "not_judged":
-        return next((f"({REASONS.get(item.reason, item.reason)})" for item in not_judged if item.code == code), "")
-    return ""
-
-
 def _unknown(page: Page, verdicts: Sequence[model.Verdict], hosts: Sequence[model.HostRow]) -> None:
-    for codes, missing in unknowns(verdicts, hosts):
+    for codes, missing in words.unknowns(verdicts, hosts):
         page.prose(f"{codes}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
 
 
-def unknowns(verdicts: Iterable[model.Verdict], hosts: Sequence[model.HostRow]) -> list[tuple[str, str]]:
-    """Unknown verdicts, one (codes, what is missing) for all that lack the same evidence: 30 of one silent host read as one line."""
-    silent = {item.host for item in hosts if item.status != "ok"}
-    by_code: dict[str, dict[tuple[str, str, str], None]] = {}
-    for item in verdicts:
-        if item.verdict == "unknown":
-            lacks = by_code.setdefault(item.code, {})
-            for lack in item.missing:
-                through, whole = lack.collector in API_COLLECTORS, lack.host in silent or lack.collector == "host"
-                host = f"the API through {lack.host}" if through and whole else lack.host
-                lacks[(host, "host" if whole else lack.collector, lack.status)] = None
-    groups: dict[frozenset[tuple[str, str, str]], list[str]] = {}
-    for code, wanting in by_code.items():
-        groups.setdefault(frozenset(wanting), []).append(code)
-    return [(coded(codes), lacking(model.Missing(*lack) for lack in sorted(same)) or "evidence")
-            for same, codes in sorted(groups.items(), key=lambda group: (-len(group[1]), group[1]))]
-
-
-def lacking(lacks: Iterable[model.Missing]) -> str:
-    """Hosts by what they lack: "m2 (unreachable), component_http of m1, m3 (denied)"."""
-    groups: dict[tuple[str, str], dict[str, None]] = {}
-    for lack in lacks:
-        groups.setdefault((lack.collector, lack.status), {})[lack.host] = None
-    parts = []
-    for (collector, status), names in sorted(groups.items(), key=lambda group: (group[0][0] != "host", group[0])):
-        of = "" if collector == "host" else f"{collector} of "
-        parts.append(f"{of}{named(list(names))} ({WORDS.get(status, status)})")
-    return ", ".join(parts)
-
-
 def _not_judged(page: Page, not_judged: Sequence[model.NotJudged]) -> None:
-    text = left_out(not_judged)
+    text = words.left_out(not_judged)
     if text:
         page.prose(f"not judged: {text}", indent=0)
 
 
-def left_out(not_judged: Iterable[model.NotJudged]) -> str:
-    """Codes by why they were not judged."""
-    reasons: dict[str, list[str]] = {}
-    for item in not_judged:
-        reasons.setdefault(REASONS.get(item.reason, item.reason), []).append(item.code)
-    return "; ".join(f"{coded(codes)} ({reason})" for reason, codes in sorted(reasons.items()))
-
-
 def _clear(page: Page, verdicts: Sequence[model.Verdict]) -> None:
-    for verdict, codes in fine(verdicts):
-        page.prose(f"{WORDS.get(verdict, verdict)}: {codes}", indent=0)
-
-
-def fine(verdicts: Iterable[model.Verdict]) -> list[tuple[str, str]]:
-    """(clear or not applicable, its codes)."""
-    worst: dict[str, str] = {}
-    for item in verdicts:
-        before = worst.get(item.code, item.verdict)
-        worst[item.code] = min(before, item.verdict, key=lambda name: ORDER[name])
-    found = [(verdict, [code for code, its in worst.items() if its == verdict]) for verdict in ("clear", "not_applicable")]
-    return [(verdict, coded(codes)) for verdict, codes in found if codes]
+    for verdict, codes in words.fine(verdicts):
+        page.prose(f"{words.WORDS.get(verdict, verdict)}: {codes}", indent=0)
 
 
 def _hosts(page: Page, hosts: Sequence[model.HostRow], findings: Sequence[model.Finding],
@@ -349,22 +172,12 @@ def _hosts(page: Page, hosts: Sequence[model.HostRow], findings: Sequence[model.
             troubled.update(lack.host for lack in item.missing)
     healthy = [item.host for item in hosts if item.status == "ok" and item.host not in troubled]
     if healthy:
-        page.prose(f"healthy: {named(healthy)}", indent=0)
+        page.prose(f"healthy: {words.named(healthy)}", indent=0)
     groups: dict[tuple[str, str], list[str]] = {}
     for row in hosts:
         if row.status != "ok":
             reason = "" if row.status == "not_asked" else row.reason
             groups.setdefault((row.status, reason), []).append(row.host)
     for (status, reason), names in sorted(groups.items()):
-        title = "did not answer" if status == "unreachable" else WORDS.get(status, status)
-        page.prose(f"{title}: {named(names)}{' (' + reason + ')' if reason else ''}", indent=0)
-
-
-def named(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:NAMES_SHOWN])
-    more = len(names) - NAMES_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def coded(codes: Iterable[str]) -> str:
-    return " ".join(sorted(set(codes)))
+        title = "did not answer" if status == "unreachable" else words.WORDS.get(status, status)
+        page.prose(f"{title}: {words.named(names)}{' (' + reason + ')' if reason else ''}", indent=0)
