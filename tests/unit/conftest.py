@@ -18,7 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 
 def _importable() -> None:
@@ -34,6 +37,14 @@ def _importable() -> None:
 _importable()
 settings = importlib.import_module("ansible_collections.kubemend.remediation.plugins.plugin_utils.settings")
 
+FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
+# The same examples everywhere; the long run looks for others, and keeps what it found where `make clean` finds it. What is real
+# becomes an @example in the test.
+hypothesis.settings.register_profile("short", deadline=None, derandomize=True, database=None, max_examples=100,
+                                     suppress_health_check=list(hypothesis.HealthCheck))
+hypothesis.settings.load_profile("short")
+LONGER, MOST = 20, 20000  # times as many examples, and no more than these
+
 COLLECTIONS = Path(settings.__file__).parents[5]
 # Port 1 refuses at once: hosts that do not answer, without waiting and without touching this machine.
 SILENT = "ansible_host=127.0.0.1 ansible_port=1 ansible_connection=ssh"
@@ -46,6 +57,21 @@ w1 {SILENT}
 [other]
 b1 {SILENT}
 """
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """make test-full: every property with that many more examples, by seeds of its own."""
+    test = getattr(item, "obj", None)
+    if FULL and hypothesis.is_hypothesis_test(test):
+        inner = getattr(test, "__func__", test)
+        before = getattr(inner, "_hypothesis_internal_use_settings", None) or hypothesis.settings.default
+        inner._hypothesis_internal_use_settings = looking_further(before)
+
+
+def looking_further(before: hypothesis.settings) -> hypothesis.settings:
+    """The same, for the long run."""
+    return hypothesis.settings(before, derandomize=False, database=DirectoryBasedExampleDatabase(".hypothesis/examples"), print_blob=True, deadline=None,
+                               max_examples=max(before.max_examples, min(MOST, before.max_examples * LONGER)))
 
 
 @dataclass

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, settings, symptoms
+from tests import schemas
 
 PLAYBOOKS = Path(settings.__file__).parents[2] / "playbooks"
 
@@ -117,6 +119,15 @@ def test_groups_of_another_name(operator):
     assert {item["host"]: item["role"] for item in done.report()["hosts"]}.keys() == {"m1", "m2", "w1"}
 
 
+@pytest.mark.parametrize("name, text, why", [("nowhere", None, "no such folder or bundle."), ("cut/w1.json", "{", "w1.json: no JSON, or cut."),
+                                             ("old/w1.json", '{"schema": "kubemend.evidence/9"}', "schema is 'kubemend.evidence/9'")])
+def test_evidence_that_cannot_be_read_is_named_with_the_way_out(operator, name, text, why):
+    if text is not None:
+        operator.write(name, text)
+    done = operator.run("replay", "-e", f"kubemend_evidence={operator.folder / name.partition('/')[0]}", inventory=None)
+    assert done.rc == 2 and why in done.words and "a bundle, or a list of them. What cannot be read may be taken out of a folder;" in done.words, done.output
+
+
 def test_replay_of_an_audit_gives_the_same_verdicts_from_any_folder(operator):
     first = operator.run("audit").report()
     operator.cwd = operator.folder / "report"
@@ -177,7 +188,7 @@ def test_a_role_is_the_flow_of_the_playbooks_with_its_faults_and_risk_fixed(role
         assert fixed["mode"] == "repair" and fixed["max_risk"] in (1, 2, 3)
         assert set(fixed["faults"]) <= set(judge.CATALOGUE)
     assert [task.get("ansible.builtin.import_tasks") or task["ansible.builtin.include_tasks"] for task in rest] == [
-        f"../../../playbooks/tasks/{name}.yml" for name in (("capture",) if role.name == "log_capture" else ("audit", "repair"))]
+        f"../../../playbooks/tasks/{name}.yml" for name in (("capture",) if role.name == "log_capture" else ("audit", "look", "repair"))]
     options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]["main"]["options"]
     for name, option in options.items():
         default = settings.VARIABLES[name].default
@@ -204,6 +215,30 @@ def test_revert_of_hosts_that_do_not_answer_lists_and_names_them(operator):
     assert done.rc == 0, done.output
     assert "No run of kubemend left anything" in done.stdout and "m1: " in done.stdout and "Lock the cluster" not in done.stdout
     assert (operator.folder / "report" / "report.txt").read_text() in done.stdout
+    report = done.report()
+    assert (report["mode"], report["exit_code"], report["exit_reason"], report["revert"]["run_id"]) == ("revert", 0, "ok", None)
+    assert {one["host"]: one["status"] for one in report["revert"]["hosts"]} == dict.fromkeys(("m1", "m2", "w1"), "unreachable")
+
+
+WRITES = [line.split("|")[1:-1] for line in (Path(__file__).resolve().parents[2] / "docs" / "reports.md").read_text(encoding="utf-8").splitlines()
+          if line.startswith("| `") and line.count("|") == 6]
+
+
+def test_each_playbook_writes_the_formats_that_the_documentation_says(operator):
+    rows = {re.findall("`([a-z_]+)`", row[0])[0]: [cell.strip().split(",")[0] for cell in row[1:]] for row in WRITES}
+    assert rows == dict.fromkeys(("audit", "capture_logs", "revert"), ["yes", "yes", "with `html`", "with `junit`"])
+    for name in rows:
+        theirs = operator.write("report/junit.xml", "<mine/>")
+        ours = operator.write("report/report.html", "<!DOCTYPE html>\n<html><head><title>kubemend: of another run</title>")
+        done = operator.run(name, "-e", '{"kubemend_report_formats": ["terminal", "json", "html", "junit"]}')
+        assert done.report()["mode"] == {"audit": "observe", "capture_logs": "capture"}.get(name, name), done.output
+        assert (operator.folder / "report" / "report.txt").exists()
+        assert schemas.junit_complaints(theirs.read_text(encoding="utf-8")) == []
+        page = ours.read_text(encoding="utf-8")
+        assert "of another run" not in page and ("w1" in page) and "has no effect here" not in done.words, done.output
+        assert ("critical</li>" in page) == (name == "audit")  # what judges nothing counts no faults
+        operator.run(name, "-e", "kubemend_report_formats=json")
+        assert not ours.exists() and not theirs.exists()
 
 
 def test_revert_prints_nothing_where_the_terminal_is_no_format(operator):

@@ -44,6 +44,20 @@ def test_an_audit_is_bundled_and_replayed(operator, playbook):
     assert {path.name for path in (operator.folder / "again").iterdir()} == {"report.json", "report.txt", "report.html"}
 
 
+def test_one_judgement_in_every_format_and_its_bundle_say_the_same(operator):
+    """The same of a real cluster: tests/lab/test_modes.py."""
+    from tests import faces  # not before the collection can be imported
+
+    wanted = {"kubemend_evidence": str(RECORDED / "v1.36.3-two-leaders"), "kubemend_report_formats": list(faces.FORMATS), "kubemend_bundle": "case.tar.gz"}
+    done = operator.run("replay", "-e", json.dumps(wanted), inventory=None)
+    assert done.rc == 0, done.output
+    said = faces.faces(operator.folder / "report", done.stdout)
+    assert len(said) == len(faces.FORMATS) and ("KM101", "m2") in said["json"] and said == dict.fromkeys(said, said["json"])
+    again = operator.run("replay", "-e", "kubemend_evidence=case.tar.gz", inventory=None, report_dir="again")
+    assert again.rc == 0, again.output
+    assert told(json.loads((operator.folder / "again" / "report.json").read_text())) == told(done.report())
+
+
 def test_the_bundle_of_a_slice_is_replayed_as_a_slice(operator):
     first = operator.run("audit", "-e", "kubemend_slice=true", "-e", "kubemend_bundle=case.tar.gz")
     assert first.rc == 0 and "-e kubemend_slice=true" in first.words, first.output

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.action import apply_step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, run_folder
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 
@@ -101,8 +102,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
                json.dumps({"folder": str(folder), "cases": CASES})]
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
+    real = (folder / "sent.h-done").read_bytes()
     check = subprocess.run([*command, "--check"], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
-    return {**json.loads((folder / "results.json").read_text()), "folder": folder, "output": done.stdout + done.stderr, "check": check.stdout}
+    return {**json.loads((folder / "results.json").read_text()), "folder": folder, "output": done.stdout + done.stderr, "check": check.stdout,
+            "real": real, "looked": (folder / "sent.h-done").read_bytes()[len(real):]}
 
 
 def test_a_node_that_does_not_answer_was_not_unlocked(ran: dict[str, Any]) -> None:
@@ -132,6 +135,18 @@ def test_what_becomes_of_a_step(ran: dict[str, Any], index: int) -> None:
         "_ansible_delegated_vars", "_ansible_ignore_errors", "_ansible_item_result", "invocation", "exception"}
 
 
+def test_what_takes_long_says_so_first_and_what_its_interruption_leaves(ran: dict[str, Any]) -> None:
+    said, lines = " ".join(ran["output"].split()), ran["output"].splitlines()
+    where = next(number for number, line in enumerate(lines) if line.startswith("kubemend: 01-x: done waits"))
+    assert max(map(len, lines[where:where + 3])) <= 79 and lines[where + 1].startswith("  ")
+    assert said.count("kubemend: 01-x: done waits for its proof, at most 743 s. Interrupted (Ctrl-C), done goes on by itself, and the next run finds") == 1
+    assert "01-x: none" not in said and "kubemend: 03-x" not in said and "kubemend: 04-x" not in said  # nothing is sent there
+    drain = apply_step.begun(Step("02-d", "m1", "KM301", "drain", 3, "w1", cluster="a"), 960)
+    assert drain == ("kubemend: 02-d: m1 drains w1, at most 960 s. Interrupted (Ctrl-C), m1 goes on with it, and w1 may stay cordoned until the next run, "
+                     "which goes on from there or lets it take pods again.")
+    assert "\x1b" not in apply_step.begun(Step("\x1b", "m\x1b", "KM301", "drain", 3, "\x1b[2J", cluster="a"), 1)
+
+
 def test_every_step_leaves_a_line(ran: dict[str, Any]) -> None:
     lines = [json.loads(line) for line in (ran["folder"] / "good" / "steps.jsonl").read_text().splitlines()]
     assert [line["state"] for line in lines] == ["done", "refused", "refused", "refused"]
@@ -141,9 +156,9 @@ def test_every_step_leaves_a_line(ran: dict[str, Any]) -> None:
 
 
 def test_what_travels(ran: dict[str, Any]) -> None:
-    sent = (ran["folder"] / "sent.h-done").read_bytes().split(b"\n", 3)[1].decode("ascii")
+    sent = ran["real"].split(b"\n", 3)[1].decode("ascii")
     assert RUN in sent and "'component': 'kube-scheduler'" in sent and "'seconds': 1643" in sent  # 900 and what the step may take
-    assert sent.count("'id': '01-x'") >= 1 and (ran["folder"] / "sent.h-done").read_bytes().count(b"_mark, _entry") == 1
+    assert sent.count("'id': '01-x'") >= 1 and ran["real"].count(b"_mark, _entry") == 1
 
 
 def test_locks(ran: dict[str, Any]) -> None:
@@ -155,7 +170,16 @@ def test_locks(ran: dict[str, Any]) -> None:
     assert {one.host for one in locking.noted(str(ran["folder"] / "lock"))} == {"held", "other", "lost"}
 
 
-def test_check_mode_does_nothing(ran: dict[str, Any]) -> None:
+def test_check_mode_only_asks_and_leaves_no_line_of_a_step(ran: dict[str, Any]) -> None:
+    """What would find the work of a step before it, what is not allowed, another host's and unknown ones are passed over."""
     assert "skipping: [localhost" in ran["check"]
-    assert (ran["folder"] / "sent.h-done").read_bytes().count(b"_mark, _entry") == 1
+    heads = [line.decode("ascii") for line in ran["looked"].splitlines() if line.startswith(b"_mark, _entry")]
+    assert heads and all("'check': True" in head and "'lock': None" in head for head in heads)
+    assert not (ran["folder"] / "denied" / "looks.jsonl").exists() and not (ran["folder"] / "unknown" / "looks.jsonl").exists()
+    said = run_folder.read_looks(str(ran["folder"] / "good"))
+    assert {name: (one["state"], one["host"]) for name, one in said.items()} == {"01-x": ("failed", "done"), "02-x": ("failed", "rolled")}
+    assert "does not answer as a node in check mode does" in said["02-x"]["reason"]  # these answer that they are done
+    assert run_folder.read_looks(str(ran["folder"] / "lost"))["01-x"]["reason"].startswith("lost could not be asked: ")
+    assert (ran["folder"] / "good" / "looks.jsonl").stat().st_mode & 0o777 == 0o600
+    assert len((ran["folder"] / "good" / "steps.jsonl").read_text().splitlines()) == 4
     assert evidence.file_name("m1") == "m1.json"

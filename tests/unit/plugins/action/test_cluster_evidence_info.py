@@ -6,12 +6,16 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 
 import pytest
+from ansible_collections.kubemend.remediation.plugins.action import cluster_evidence_info
 from ansible_collections.kubemend.remediation.plugins.action.cluster_evidence_info import ActionModule
 from ansible_collections.kubemend.remediation.plugins.module_utils import kubeconfig
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, run_folder, terminal
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 
 PEMS = {name: f"-----BEGIN CERTIFICATE-----\n{name}AAAA\n-----END CERTIFICATE-----\n" for name in ("AAAA", "BBBB")}
 KEYS = {name: evidence.cluster_key(pem) for name, pem in PEMS.items()}
@@ -101,3 +105,92 @@ def test_a_document_is_evidence_and_holds_no_certificate_of_its_own(action, tmp_
 @pytest.mark.parametrize("pem", [PEMS["AAAA"], PEMS["AAAA"] + PEMS["BBBB"], "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----\n", "", None])
 def test_node_and_controller_work_out_the_same_key(pem):
     assert kubeconfig.cluster_key(pem) == evidence.cluster_key(pem)
+
+
+# -- waiting for what a repair brought back -------------------------------------------------------------------------------------------------------
+
+TAINT = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+GONE, BACK, CLEAN = ({"name": "w1", "ready": "Unknown", "taints": [TAINT]}, {"name": "w1", "ready": "True", "taints": [TAINT]},
+                     {"name": "w1", "ready": "True", "taints": [{"key": "caf", "effect": "NoExecute"}]})
+DOWN = None
+
+
+@pytest.fixture
+def waits(tmp_path, monkeypatch):
+    """(how it ended, how often the API was asked, what was printed) of one host of the loop; answers: of the API, the last one for ever."""
+    def run(answers, state="done", ago=0.0, patient=False, remedy="start_kubelet", ssh="ok"):
+        one = Step("w1-start", "w1", "KM502", remedy, 2, "kubelet.service", node="w1")
+        (tmp_path / "plan.json").write_text(run_folder.plan_text("r", {}, [one]))
+        (tmp_path / "steps.jsonl").write_text(json.dumps({"id": one.id, "state": state}) + "\n")
+        at = time.time() - ago
+        os.utime(tmp_path / "steps.jsonl", (at, at))
+        asked, told, clock = [], [], [time.time()]
+
+        def node(self, host, params, task_vars):
+            assert params == {"collectors": ["nodes"], "timeout": 30, "skip_clusters": []}
+            item = answers[min(len(asked), len(answers) - 1)]
+            asked.append(host)
+            if ssh != "ok":
+                return ssh, "no route to host", {}
+            nodes = {"status": "ok", "data": {"items": [item]}}
+            return "ok", "", {"status": "error", "collectors": {}} if item is DOWN else {"status": "ok", "collectors": {"nodes": nodes}}
+
+        monkeypatch.setattr(NodeAction, "_ask", node)
+        monkeypatch.setattr(terminal, "tell", told.append)
+        monkeypatch.setattr(cluster_evidence_info.time, "time", lambda: clock[0])
+        monkeypatch.setattr(cluster_evidence_info.time, "monotonic", lambda: clock[0])
+        monkeypatch.setattr(cluster_evidence_info.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + seconds))
+        params = {"collectors": ["nodes"], "timeout": 30, "skip_clusters": [], "settle": str(tmp_path), "patient": patient, "terminal": True}
+        found = Asked(tmp_path, {})._ask("m1", params, {})
+        return found[0], len(asked), told
+    return run
+
+
+def test_a_repair_is_over_when_the_node_is_ready_and_the_controllers_taints_are_gone(waits):
+    status, asked, told = waits([GONE, GONE, BACK, CLEAN])
+    assert (status, asked) == ("ok", 4)
+    assert [line.partition(": ")[2] for line in told] == [
+        "waiting for the API to have what was brought back Ready, for 120 s at most: w1: Ready is Unknown, node.kubernetes.io/unreachable:NoExecute",
+        "waiting for the API to have what was brought back Ready, for 116 s at most: w1: node.kubernetes.io/unreachable:NoExecute",
+        "Ready again after 6 s, without the node lifecycle controller's taints: w1"]
+
+
+def test_who_is_ready_already_is_not_waited_for(waits):
+    assert waits([CLEAN]) == ("ok", 1, [])
+
+
+@pytest.mark.parametrize("more", [{"state": "failed"}, {"remedy": "enable_kubelet"}])
+def test_where_nothing_was_brought_back_nobody_is_asked(waits, more):
+    assert waits([GONE], **more) == ("skipped", 0, [])
+
+
+def test_it_is_waited_for_two_minutes_after_the_last_step_and_no_longer(waits):
+    assert waits([GONE])[:2] == ("ok", 61) and waits([GONE], ago=110.0)[:2] == ("ok", 6) and waits([GONE], ago=500.0)[:2] == ("ok", 1)
+    assert waits([GONE], ago=-3600.0)[:2] == ("ok", 61)  # a file server whose clock is an hour ahead
+
+
+def test_an_api_that_is_down_is_waited_for_by_the_last_host_of_the_loop(waits):
+    assert waits([DOWN, DOWN, CLEAN])[:2] == ("ok", 1)
+    status, asked, told = waits([DOWN, GONE, DOWN, CLEAN], patient=True)
+    assert (status, asked) == ("ok", 4) and "the API does not answer yet" in told[0] and "Ready again" in told[-1]
+
+
+def test_an_api_server_that_stays_away_is_not_waited_for_beside_one_that_answered(waits):
+    assert waits([CLEAN])[:2] == ("ok", 1)
+    assert waits([DOWN], patient=True)[:2] == ("ok", 1)
+
+
+def test_another_cluster_s_api_is_nobody_s_answer(waits, tmp_path):
+    assert waits([{"name": "other", "ready": "True", "taints": []}])[:2] == ("ok", 1) and not (tmp_path / "api.answered").exists()
+    assert waits([DOWN, CLEAN], patient=True)[:2] == ("ok", 2)
+
+
+def test_a_host_that_cannot_be_reached_is_not_waited_for(waits):
+    assert waits([GONE], patient=True, ssh="unreachable")[:2] == ("unreachable", 1)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "steps.jsonl"])
+def test_without_the_files_of_a_run_nobody_is_asked(waits, tmp_path, name):
+    waits([CLEAN])
+    (tmp_path / name).unlink()
+    assert cluster_evidence_info._brought_back(str(tmp_path))[0] == frozenset()

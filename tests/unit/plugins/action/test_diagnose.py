@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import diagnose
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import bundle, model, plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import bundle, looks, model, plan, run_folder
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
 from tests import schemas
 
@@ -46,6 +46,10 @@ def test_reports_are_written_for_their_owner_only_and_printed(replay, operator):
     assert (report["mode"], report["exit_code"], report["exit_reason"]) == ("replay", 0, "ok")
     assert report["hosts"][0]["reason"] == "secret\x1b[31m words of a node"
     assert "\x1b" not in done.stdout + text
+    pages = Path(diagnose.__file__).absolute().parents[2] / "docs" / "faults"
+    assert f"\nabout a code: {pages}/<code>.md\n" in text
+    assert [item["docs"] for item in report["findings"]] == ["docs/faults/KM901.md"] and (pages / "KM901.md").is_file()
+    assert "docs/faults/KM901.md in the folder of the collection" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_result_holds_codes_and_paths_but_no_evidence(replay):
@@ -166,16 +170,50 @@ def test_a_repair_that_may_do_nothing_is_refused_and_says_what_became_of_its_bun
 def judge_into(folder, mode="replay", formats=("json",), **more):
     """What diagnose answers, and report.json, of two leaders."""
     args = {name: option.get("default") for name, option in diagnose.SPEC.items()}
-    args.update(evidence=[str(RECORDED / "v1.18.4-two-leaders" / "evidence")], report_dir=str(folder), run_id="20261121T090000Z-1a2b3c", mode=mode,
-                formats=list(formats), deep=True, **more)
+    args.update({"evidence": [str(RECORDED / "v1.18.4-two-leaders" / "evidence")], **more}, report_dir=str(folder), run_id="20261121T090000Z-1a2b3c", mode=mode,
+                formats=list(formats), deep=True)
     answer = diagnose._diagnose(args, False)
     return answer, json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("case", "why"), [("v1.18.4-two-leaders", ""), ("v1.18.4-mended-while-kubelet-stopped", "mend the kubelet of m2 first")])
+def test_check_mode_ends_as_the_repair_would_and_says_what_it_cannot_know(tmp_path, case, why):
+    evidence = [str(RECORDED / case / "evidence")]
+    answer, report = judge_into(tmp_path, "plan", evidence=evidence, max_risk=3)
+    assert (report["exit_code"], report["exit_reason"]) == ((2, "refused") if why else (0, "ok")) and bool(answer.get("failed")) == bool(why)
+    predicted = looks.NOT_ASKED.format(which="the steps")
+    assert any(step["allowed"] for step in report["plan"]) == (predicted in report["notices"])
+    assert answer["steps"] == [] and (not why or why in answer["msg"] and "would not be done" in answer["msg"])
+    repaired, same = judge_into(tmp_path, "repair", evidence=evidence, max_risk=3)
+    assert same["plan"] == report["plan"] and predicted not in same["notices"] and bool(repaired["steps"]) == (not why)
+    assert judge_into(tmp_path, "observe", evidence=evidence, max_risk=3)[1]["exit_code"] == 0
+
+
+def test_check_mode_asks_before_it_reports_and_ends_by_what_the_hosts_say(tmp_path):
+    """First the steps whose hosts are to be asked, and no report; then the report, which a refusal fails as it would the repair."""
+    args = {name: option.get("default") for name, option in diagnose.SPEC.items()}
+    args.update(evidence=[str(RECORDED / "v1.18.4-two-leaders" / "evidence")], report_dir=str(tmp_path), run_id="20261121T090000Z-1a2b3c", mode="plan",
+                deep=True, max_risk=3, formats=["html"], asked=False, bundle=str(tmp_path / "case.tar.gz"))
+    answer = diagnose._diagnose(args, False)
+    first, second = answer["looks"]
+    assert first == {"id": "01-m2-kube-controller-manager-edit-manifest", "host": "m2"} and answer["steps"] == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json"]
+    run_folder.note_look(str(tmp_path), {**first, "state": "skipped", "reason": ""})
+    run_folder.note_look(str(tmp_path), {**second, "state": "refused", "reason": "the kubelet of m2 is not healthy"})
+    answer = diagnose._diagnose({**args, "asked": True}, False)
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert (answer["failed"], answer["exit_reason"], report["exit_code"], report["exit_reason"]) == (True, "refused", 2, "refused")
+    assert answer["msg"] == f"step {second['id']} on m2 would be refused: the kubelet of m2 is not healthy" and "looks" not in answer
+    assert report["steps"] == [{"id": second["id"], "state": "refused", "reason": "the kubelet of m2 is not healthy"}]
+    assert "would be refused; the kubelet of m2" in " ".join((tmp_path / "report.txt").read_text().split())
+    assert "would be refused" in (tmp_path / "report.html").read_text() and (tmp_path / "case.tar.gz").exists()
 
 
 @pytest.mark.parametrize(("columns", "limit"), [(79, 79), (99, 99), (400, 120)])  # a terminal of 80 is 79 to Ansible, and none is too
 def test_the_report_has_the_width_that_ansible_has_and_never_an_endless_one(monkeypatch, columns, limit):
     printed = []
-    monkeypatch.setattr(diagnose, "Display", lambda: SimpleNamespace(columns=columns, display=lambda text, stderr: printed.append(text)))
+    monkeypatch.setattr(diagnose.terminal, "Display", lambda: SimpleNamespace(columns=columns))
+    monkeypatch.setattr(diagnose.terminal, "show", printed.append)
     silent = model.HostRow("m2", None, None, "unknown", "unreachable", "words " * 60)
     diagnose._print(model.Result(hosts=(silent,)), Run("r", "s", "f", "observe", "/r", "0.1.0"))
     assert limit - 12 < max(len(line) for line in printed[0].splitlines()) <= limit
@@ -281,3 +319,15 @@ def test_a_run_compared_with_the_one_before_in_the_same_folder(replay, operator)
 
 def _without(done):
     return {**done.report(), "findings": []}
+
+
+@pytest.mark.parametrize(("node", "told"), [
+    ({"name": "w1", "ready": "True", "taints": []}, None),
+    ({"name": "w1", "ready": "Unknown", "taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]},
+     "w1: Ready is Unknown, node.kubernetes.io/unreachable:NoExecute; the kubelet posts Ready, and the node lifecycle controller"),
+    ({"name": "w2", "ready": "False"}, None)])
+def test_a_node_that_was_brought_back_and_is_not_ready_is_told(node, told):
+    step = plan.Step("s", "w1", "KM502", "start_kubelet", 2, "kubelet.service", node="w1", allowed=True)
+    of = SimpleNamespace(answer=lambda name: {"items": [node]})
+    found = diagnose._not_back((step,), ({"id": "s", "state": "done"},), [of, SimpleNamespace(answer=lambda name: None)])
+    assert len(found) == bool(told) and (not told or told in found[0] and "removed by hand they come back" in found[0])

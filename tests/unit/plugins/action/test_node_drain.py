@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import apply_step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import terminal
 
 # Plays ssh: each question gets the next answer, and is kept.
 SSH = r'''#!/bin/bash
@@ -104,6 +105,15 @@ def test_a_connection_that_breaks_while_it_works_is_made_again(monkeypatch: pyte
     assert apply_step.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}) == ("ok", "", DONE) and not script
     script = [at_work, *[lost] * 9]
     assert apply_step.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}) == lost and len(script) == 9 - apply_step.BROKEN
+
+
+def test_progress_goes_where_the_operator_wants_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    script, told = [("ok", "", {"state": "at_work", "reason": "3 left"}), ("ok", "", DONE)], []
+    assert apply_step.patiently(lambda asked: script.pop(0), {"patience": 1, "timeout": 60}, told.append)[2] == DONE and told == ["3 left"]
+    for callback, stream in (("ansible.builtin.default", 0), ("ansible.posix.json", 1), ("ansible.posix.jsonl", 1)):
+        monkeypatch.setattr(terminal.constants.config, "get_config_value", lambda name, callback=callback: callback)
+        terminal.show("12 left\n")
+        assert capsys.readouterr()[stream] == "12 left\n"
 
 
 def test_check_mode_asks_too(ran: dict[str, Any]) -> None:

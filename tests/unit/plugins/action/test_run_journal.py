@@ -112,7 +112,7 @@ def test_kubemend_hosts_narrows_and_the_rest_is_expected_all_the_same(journal):
     (["-e", "kubemend_faults=KM999"], "kubemend_faults names KM999, which this version does not judge"),
     (["-e", "kubemend_hosts=nobody"], "There is no host to ask: nobody names no host of the inventory."),
     (["--limit", "b1"], "There is no host to ask: --limit leaves none of the 3 hosts of kube_control_plane:kube_node."),
-    (["-e", "kubemend_timeout={{ nothing }}"], "kubemend_timeout cannot be evaluated"),
+    (["-e", "kubemend_timeout={{ nothing }}"], "kubemend_timeout (host m1) cannot be evaluated"),
 ])
 def test_bad_input_is_one_sentence_and_exit_2(journal, operator, args, sentence):
     done, result = journal(*args)

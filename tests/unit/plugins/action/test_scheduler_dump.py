@@ -29,6 +29,7 @@ for word in module_utils.cluster_lock:run module_utils.cache_dump:run module_uti
 done
 state=$(grep -aoE "'state': '(ready|dumped|raised|restored|acquired|released)'" <<< "$text" | tail -1 | cut -d"'" -f4)
 echo "$entry $state" >> FOLDER/asked
+echo "$entry $state $(grep -aoE "'(timeout|kubeconfig|kubectl)': [^,}]*" <<< "$text" | sort | tr '\n' ' ')" >> FOLDER/given
 [ -f "FOLDER/$entry-$state" ] || exit 255
 printf '\n%s %s\n' "$mark" "$(sed "s/\"NOW\"/$(date +%s.%N)/g" "FOLDER/$entry-$state")"
 """
@@ -54,7 +55,7 @@ def capture(operator):
                       "sources": [{"component": "kube-scheduler", "source": "s", "status": "ok", "lines_seen": 1, "lines_kept": 1, "truncated": False,
                                    "notes": []}]}}
 
-    def run(consent="go", **changed):
+    def run(consent="go", variables=None, **changed):
         for name, answer in {**answers, **changed}.items():
             if answer is not None:
                 operator.write(name, json.dumps(answer))
@@ -62,7 +63,8 @@ def capture(operator):
         operator.write("hosts.ini", "".join(f"{name} ansible_connection=ssh ansible_ssh_executable={operator.folder}/ssh\n" for name in ("m1", "m2", "m3")))
         state = {"report_dir": str(operator.folder / "report"), "run_id": RUN, "control_plane_hosts": ["m1", "m2", "m3"],
                  "settings": {"capture": consent, "capture_level": 4, "capture_seconds": 1}}
-        play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": {"kubemend_become": False, "_kubemend_run": state},
+        play = {"hosts": "localhost", "connection": "local", "gather_facts": False,
+                "vars": {"kubemend_become": False, "_kubemend_run": state, **(variables or {})},
                 "tasks": [{"ansible.builtin.include_tasks": str(PLAYBOOKS / "tasks" / "scheduler_capture.yml"), "run_once": True}]}
         done = operator.run(str(operator.write("play.yml", yaml.safe_dump([play]))), inventory="hosts.ini", env={"ANSIBLE_PIPELINING": "1"})
         assert done.rc == 0, done.output  # whatever becomes of it
@@ -83,6 +85,14 @@ def test_the_whole_capture(capture, operator):
     files = {name: Path(path) for name, path in found["files"].items()}
     assert set(files) == {"lines", "dump"} and all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in files.values())
     assert files["dump"].read_text(encoding="utf-8").splitlines() == [line.rstrip("\n") for line in of_1_14(*NODES)]
+
+
+def test_every_question_has_the_operators_time_and_his_way_to_the_api(capture, operator):
+    """The look at the nodes of the API before the signal too: without it nothing is sent."""
+    capture(variables={"kubemend_timeout": 77, "kubemend_kubeconfig": "/root/mine.conf", "kubemend_kubectl": "/opt/kubectl"})
+    given = [line for line in (operator.folder / "given").read_text(encoding="utf-8").splitlines() if line.startswith("cache_dump ")]
+    assert [line.split(" ", 2)[1:] for line in given] == [
+        [state, f"'kubeconfig': '/root/mine.conf' 'kubectl': '/opt/kubectl' 'timeout': {seconds} "] for state, seconds in (("ready", 77), ("dumped", 107))]
 
 
 @pytest.mark.parametrize("consent, why", [("check", "check mode"), ("observe", "it needs -e kubemend_max_risk=1")])

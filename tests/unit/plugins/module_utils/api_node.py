@@ -26,7 +26,10 @@ SYSTEM = "/api/v1/namespaces/kube-system"
 
 
 class Api:
-    """Objects by their path. wrong: {method: "refuse", "lose" or "drop"}: a 500, a connection that ends before or after it is done."""
+    """Objects by their path. wrong: {method: "refuse", "lose" or "drop"}: a 500, a connection that ends before or after it is done.
+
+    before(method, path): what happens just before a request is answered; it may say one of these words too, or give another answer (code, object, headers).
+    """
 
     def __init__(self) -> None:
         self.objects: "dict[str, dict[str, Any]]" = {SYSTEM: {"metadata": {"uid": UID}}}
@@ -34,7 +37,7 @@ class Api:
         self.seen: "list[str]" = []
         self.pods = 1
         self.events: "list[dict[str, Any]]" = [{"type": "ADDED", "object": {"metadata": {"name": "other", "uid": "other"}}}]
-        self.before = lambda method, path: None
+        self.before: Any = lambda method, path: None
 
     def put(self, path: str, item: "dict[str, Any]") -> "dict[str, Any]":
         self.version += 1
@@ -91,13 +94,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         fake, parts = self.server.fake, urllib.parse.urlsplit(self.path)  # type: ignore[attr-defined]
         sent = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"null")
         fake.seen.append("%s %s" % (self.command, parts.path))
-        fake.before(self.command, parts.path)
-        wrong = fake.wrong.get(self.command)
+        wrong = fake.before(self.command, parts.path) or fake.wrong.get(self.command)
         if wrong == "lose":
             self.close_connection = True
             return
         code, item, headers = 500, {"kind": "Status", "message": "etcdserver: request timed out"}, {}
-        if wrong != "refuse":
+        if isinstance(wrong, tuple):
+            code, item, headers = wrong
+        elif wrong != "refuse":
             code, item = fake.answer(self.command, parts.path, dict(urllib.parse.parse_qsl(parts.query)), sent)
         if isinstance(item, tuple):
             item, headers = item
@@ -122,7 +126,7 @@ def made(monkeypatch: pytest.MonkeyPatch, fake: "Api | None" = None):
     path = Path(tempfile.mkdtemp(prefix="kmapi"))
     server = _Server(str(path / "sock"), _Handler)
     server.fake = fake
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
     class Door(api.Client):
         """In the place of kubectl proxy."""

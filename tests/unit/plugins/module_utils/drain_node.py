@@ -182,13 +182,13 @@ class Cluster(Api):
 
 
 @contextlib.contextmanager
-def served(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Cluster]":
+def served(monkeypatch: pytest.MonkeyPatch, cluster: "Cluster | None" = None) -> "Iterator[Cluster]":
     """That cluster, and a drain that is not patient."""
     for module, name, value in ((drain, "POLL", 0.02), (drain, "TELL", 0.1), (drain, "HELD_SECONDS", 0.1), (drain, "LEASE_WAIT", 0.05),
                                 (drain, "BACK_SECONDS", 0.1),
                                 (disruption, "RETRY", 0.05), (cordon, "PAUSE", 0.01), (apply_api, "READY_SECONDS", 0.1)):
         monkeypatch.setattr(module, name, value)
-    cluster = Cluster()
+    cluster = cluster or Cluster()
     with made(monkeypatch, cluster):
         yield cluster
 

@@ -196,6 +196,71 @@ def test_lists_are_read_page_by_page(serve):
     assert seen == ["/x?labelSelector=job-name&limit=500", "/x?labelSelector=job-name&limit=500&continue=t%2F1"]
 
 
+def test_the_next_page_is_asked_for_before_the_present_one_is_taken(serve):
+    client, seen = serve(page("a", token="t"), page("b", token="u"), page("c"))
+    listed = client.items("/x")
+    assert next(listed) == {"name": "a"}
+    _until(lambda: len(seen) == 2)
+    assert [item["name"] for item in listed] == ["b", "c"]
+    assert seen == ["/x?limit=500", "/x?limit=500&continue=t", "/x?limit=500&continue=u"] and client.requests == 3
+
+
+def test_whoever_takes_objects_may_ask_for_others_in_between(serve):
+    def following(peer):
+        time.sleep(0.3)
+        peer.sendall(page("b"))
+
+    client, seen = serve(page("a", token="t"), following, answer(200, {"other": 1}))
+    listed = client.items("/x")
+    assert next(listed) == {"name": "a"}
+    end = time.monotonic() + 20
+    while len(seen) < 2 and time.monotonic() < end:  # its answers are given in the order of what it was asked
+        time.sleep(0.01)
+    assert client.get("/y") == {"other": 1}
+    assert list(listed) == [{"name": "b"}]
+
+
+def test_a_page_that_did_not_come_is_asked_for_again(serve):
+    client, seen = serve(page("a", token="t"), lambda peer: peer.sendall(b"HTTP/1.1 200 X\r\nContent-Length: 9\r\n\r\n{"), page("b"))
+    assert [item["name"] for item in client.items("/x")] == ["a", "b"]
+    assert seen[1:] == ["/x?limit=500&continue=t"] * 2
+
+
+def test_whoever_wants_no_more_leaves_nothing_open(serve):
+    client, _seen = serve(page("a", token="t"), drip(b"x"))
+    listed = client.items("/x")
+    assert next(listed) == {"name": "a"} and client.ahead.open
+    listed.close()
+    assert not client.ahead.open
+
+
+def test_an_object_that_looks_like_a_head_ends_no_list(serve):
+    """What was asked for by mistake is dropped: what the list itself says counts."""
+    decoy = answer(200, b'{"fake": {"continue": "t"}, "items": [{"name": "a"}]}')
+    client, _seen = serve(decoy, page("never"))
+    assert list(client.items("/x")) == [{"name": "a"}] and not client.ahead.open
+
+
+def test_a_table_is_rows_by_their_columns(serve):
+    columns, rows = [{"name": "Name"}, {"name": "Node"}], [{"cells": ["a", "w1"], "object": None}, {"cells": "odd"}]
+    first = {"kind": "Table", "metadata": {"continue": "t"}, "columnDefinitions": columns, "rows": rows}
+    client, _seen = serve(answer(200, first), answer(200, {**first, "metadata": {}, "rows": None}))
+    assert list(client.items("/x", accept=api.TABLE)) == [{"Name": "a", "Node": "w1"}]
+
+
+def test_whoever_asked_for_no_table_gets_none(serve):
+    client, _seen = serve(answer(200, {"kind": "Table", "rows": [{"cells": ["a"]}]}))
+    with pytest.raises(api.ApiError, match="no list of objects"):
+        list(client.items("/x"))
+
+
+def _until(met, seconds=5):
+    end = time.monotonic() + seconds
+    while not met() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert met()
+
+
 def test_a_list_that_expired_begins_again(serve):
     gone = answer(410, {"kind": "Status", "message": "expired"})
     client, seen = serve(page("a", token="t"), gone, page("a", token="u"), page("b"))
@@ -211,7 +276,15 @@ def test_a_list_that_always_expires_ends(serve):
     assert error.value.code == 410
 
 
-@pytest.mark.parametrize("items", [None, [], [None, 3, "x"]])
+@pytest.mark.parametrize("answered", [{}, {"items": {}}, {"items": "x"}, {"items": [None]}, {"items": [{}, 3]}])
+def test_what_is_no_list_of_objects_is_no_empty_list(serve, answered):
+    """Else whoever asked would take it for the proof that there is nothing."""
+    client, _seen = serve(answer(200, answered))
+    with pytest.raises(api.ApiError, match="no list of objects"):
+        list(client.items("/x"))
+
+
+@pytest.mark.parametrize("items", [None, []])
 def test_lists_of_nothing(serve, items):
     client, _seen = serve(answer(200, {"items": items}))
     assert list(client.items("/x")) == []

@@ -18,7 +18,7 @@ class Answers:
     def __init__(self, *items):
         self.given, self.asked, self.events = items, [], ()
 
-    def items(self, path, query=None):
+    def items(self, path, query=None, accept=None, restarts=3):
         self.asked.append((path, query))
         for item in self.events if path.endswith("/events") else self.given:
             if isinstance(item, Exception):
@@ -146,6 +146,17 @@ def test_pods_of_a_daemonset_are_one_entry_with_their_nodes():
     data, dummy = collect(*[meant("p%d" % number, field("n%d" % number)) for number in range(collect_pending.MAX_TARGETS + 9)])
     assert len(data["items"]) == 1 and len(data["items"][0]["targets"]) == collect_pending.MAX_TARGETS
     assert data["items"][0]["targets"][1] == ["p1", "n1"]
+
+
+@pytest.mark.parametrize(("labels", "unfit"), [
+    ({"m3": {"disk": "ssd"}}, False), ({"m3": {}}, True), ({"m3": {"disk": "hdd"}, "m1": {"disk": "ssd"}}, True), ({"m1": {}}, False), ({}, False),
+    (None, False)])
+def test_a_pod_that_does_not_ask_for_its_own_node_any_more(labels, unfit):
+    """Whose label went: the scheduler counts that node then, and its controller soon removes the pod."""
+    item = meant("a", field("m3"))
+    item["spec"]["nodeSelector"] = {"disk": "ssd"}
+    data, dummy = collect_pending.collect(Answers(item, meant("b", field("m3"))), lambda error: False, labels=labels)
+    assert [one.get("unfit", False) for one in data["items"]] == ([True, False] if unfit else [False])
 
 
 def bare(name, scheduler="volcano", created="2027-01-15T08:00:00Z", conditions=None, **spec):
@@ -292,9 +303,10 @@ def test_an_entry_says_which_nodes_it_does_not_ask_for():
 
 def test_which_nodes_are_full_is_only_asked_where_a_scheduler_says_so():
     class Crowd(Answers):
-        def items(self, path, query=None):
+        def items(self, path, query=None, accept=None, restarts=3):
+            assert restarts == (3 if query == {"fieldSelector": "status.phase=Pending"} else 0)  # a row that comes twice looks like two pods
             self.asked.append((path, query))
-            placed = [{"spec": {"nodeName": name}} for name in ("w1", "w1", "w2")]
+            placed = [{"spec": {"nodeName": name}} for name in ("w1", "w1")] + [{"Name": "c", "Node": "w2"}]  # some servers make no tables
             return iter([pod("a", message=self.message)] if query == {"fieldSelector": "status.phase=Pending"} else placed)
 
     answers, room = Crowd(), {"w1": 2, "w2": 2, "w3": 0, "w4": None}
@@ -310,3 +322,7 @@ def test_of_more_pods_than_are_read_nobody_knows(monkeypatch):
     monkeypatch.setattr(collect_pending, "MAX_PLACED", 1)
     assert collect_pending.full_nodes(Answers(bare("a", nodeName="w1"), bare("b", nodeName="w1")), {"w1": 1}) is None
     assert collect_pending.full_nodes(Answers(ApiError("denied", "no", 403)), {"w1": 1}) is None
+
+
+def test_a_table_without_nodes_tells_of_no_node():
+    assert collect_pending.full_nodes(Answers({"Name": "a"}), {"w1": 1}) is None

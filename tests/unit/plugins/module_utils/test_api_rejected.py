@@ -13,8 +13,15 @@ TEXT = "Pod was rejected: Allocate failed due to requested number of devices una
 class Answers:
     """Pods by selector, as Client.items gives them."""
 
-    def __init__(self, failed, around=(), fail=None, logs=None, events=()):
+    def __init__(self, failed, around=(), fail=None, logs=None, events=(), owners=None):
         self.failed, self.around, self.fail, self.events, self.asked, self.logs = failed, around, fail, events, [], logs or {}
+        self.owners = owners or {}
+
+    def find(self, path):
+        self.asked.append(path)
+        if isinstance(self.owners, Exception):
+            raise self.owners
+        return self.owners.get(path)
 
     def lines(self, path, seconds):
         assert 0 < seconds < 10
@@ -51,7 +58,8 @@ def collect(*args, **more):
 
 @pytest.mark.parametrize(("reason", "message", "kept"), [
     ("UnexpectedAdmissionError", TEXT, True), ("OutOfcpu", "", True), ("Outofnvidia.com/gpu", "", True), ("TopologyAffinityError", "", True),
-    ("SMTAlignmentError", "", True), ("NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed", True), ("Evicted", "The node was low", False),
+    ("SMTAlignmentError", "", True), ("NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed", True),
+    ("NodeAffinity", "Pod Predicate NodeAffinity failed", True), ("Evicted", "The node was low", False),
     ("NodeShutdown", "Pod was rejected: Pod was rejected as the node is shutting down.", False), (None, None, False), ("Error", "", False),
 ])
 def test_which_failed_pods_were_rejected(reason, message, kept):
@@ -110,6 +118,55 @@ def test_requests_are_those_of_the_scheduler():
     assert collect_rejected.requests({"containers": [container("3"), container("4")]}) == {"x.example/d": 7}
 
 
+def test_compute_resources_are_those_that_a_kubelet_counts():
+    def container(cpu, memory, **more):
+        return dict({"resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": {"cpu": "9", "x.example/d": "1"}}}, **more)
+
+    spec = {"containers": [container("250m", "64Mi"), {"resources": {"limits": {"cpu": "0.1"}}}, {}],
+            "initContainers": [container("50m", "1Mi", restartPolicy="Always"), container("1", "8Mi"), container("1m", "1", restartPolicy="Always")],
+            "overhead": {"cpu": "10m", "memory": "1Ki"}}
+    assert collect_rejected.compute(spec) == {"cpu": 1050 + 10, "memory": 65 * 2 ** 20 + 1 + 1024, "pods": 1}
+    assert collect_rejected.compute(dict(spec, resources={"requests": {"cpu": "3"}}))["cpu"] == 3010
+    assert collect_rejected.compute({}) == {"pods": 1} == collect_rejected.compute({"containers": [{"resources": {"requests": {"cpu": "much"}}}]})
+
+
+def test_compute_resources_are_only_read_where_a_node_lacked_them():
+    around = [pod("running", phase="Running", reason=None, limits={"cpu": "1500m"})]
+    data, dummy = collect([pod("a", reason="OutOfcpu", message="", limits={"cpu": "700m"})], around)
+    assert data["items"][0]["compute"] == {"cpu": 700, "pods": 1} and data["nodes"]["w1"]["pods"][0]["compute"] == {"cpu": 1500, "pods": 1}
+    data, dummy = collect([pod("a")], around)
+    assert "compute" not in data["items"][0] and "compute" not in data["nodes"]["w1"]["pods"][0]
+
+
+def owned(kind, uid="u-o", name="o"):
+    return {"ownerReferences": [{"kind": kind, "name": name, "uid": uid, "controller": True}]}
+
+
+JOB, SET = "/apis/batch/v1/namespaces/n/jobs/o", "/apis/apps/v1/namespaces/n/replicasets/o"
+
+
+@pytest.mark.parametrize(("kind", "path", "found", "wanted"), [
+    ("Job", JOB, {"parallelism": 4, "completions": 3}, 3), ("Job", JOB, {"parallelism": 2, "completions": None}, 2), ("Job", JOB, {"parallelism": 0}, None),
+    ("ReplicaSet", SET, {"replicas": 5}, 5), ("StatefulSet", SET.replace("replicasets", "statefulsets"), {"replicas": 5}, 5),
+    ("ReplicationController", "/api/v1/namespaces/n/replicationcontrollers/o", {"replicas": 0}, None), ("PyTorchJob", JOB, {"parallelism": 4}, None),
+    ("Job", SET, {"replicas": 5}, None),
+])
+def test_how_many_pods_an_owner_wants_at_a_time(kind, path, found, wanted):
+    owners = {path: {"metadata": {"uid": "u-o"}, "spec": found}}
+    data, dummy = collect([pod("a", meta=owned(kind))], owners=owners)
+    assert data["items"][0]["wanted"] == wanted
+    data, dummy = collect([pod("a", meta=owned(kind, uid="volcanos"))], owners=owners)
+    assert data["items"][0]["wanted"] is None
+
+
+def test_owners_that_cannot_be_read_cost_nothing_else():
+    data, cut = collect([pod("a", meta=owned("Job"))], owners=ApiError("denied", "no"))
+    assert data["items"][0].get("wanted") is None and not cut
+    api = Answers([pod("p%d" % number, meta=owned("Job", "u-%d" % number, "o-%d" % number)) for number in range(40)])
+    collect_rejected.collect(api, lambda error: False)
+    assert sum("/jobs/" in path for path in api.asked) == collect_rejected.MAX_OWNERS
+
+
 def test_the_time_limit_keeps_what_was_read_and_says_so():
     data, cut = collect([pod("a")], fail=ApiError("timeout", "the time limit was reached"))
     assert len(data["items"]) == 1 and data["nodes"] == {} and cut
@@ -120,6 +177,7 @@ def test_the_time_limit_keeps_what_was_read_and_says_so():
 def test_only_the_newest_of_very_many_are_kept():
     many = [pod("a", meta={"creationTimestamp": "2027-01-15T%02d:%02d:00Z" % divmod(number, 60)}) for number in range(1000)]
     data, cut = collect(many)
+    assert (data["total"], data["nodes"]["w1"]["rejected"]) == (1000, 1000)
     assert len(data["items"]) == collect_rejected.MAX_ITEMS and data["items"][0]["created"] == "2027-01-15T16:39:00Z" and cut
 
 

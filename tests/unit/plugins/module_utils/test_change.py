@@ -347,3 +347,21 @@ def test_done_but_not_committed_is_said(node: Node, monkeypatch: pytest.MonkeyPa
         patch.setattr(journal.Entry, "commit", broken)
         node.refused("holds its new bytes", "the disk failed", changed=True)
     assert node.bytes() == AFTER and node.pending()[0]["state"] == "after"
+
+
+def test_a_folder_that_was_made_for_nothing_goes_again(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused leaves nothing; a folder in which somebody put something meanwhile stays."""
+    path = node.base / "drop-in" / "x.conf"
+
+    def refuse(*dummy: object) -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    def beside(*dummy: object) -> None:
+        (path.parent / "theirs.conf").touch()
+        refuse()
+
+    for broken, left in ((refuse, False), (beside, True)):
+        monkeypatch.setattr(target, "write_temporary", broken)
+        with pytest.raises(durable.ChangeError, match="ausearch"):
+            change.create_file(str(path), b"x", node.step(), make_folder=True)
+        assert path.parent.exists() is left and not path.exists()

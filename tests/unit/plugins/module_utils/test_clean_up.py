@@ -31,7 +31,7 @@ def put(fake: Api, name: str, owner: "dict[str, Any] | None" = None, uid: "str |
 
 def job(fake: Api, name: str, *conditions: str, uid: str = "u-j") -> "dict[str, Any]":
     fake.put(JOBS + name, {"metadata": {"uid": uid}, "status": {"conditions": [{"type": one, "status": "True"} for one in conditions]}})
-    return {"kind": "Job", "name": name, "uid": "u-j"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": "u-j"}
 
 
 def run(tmp_path: Path, *names: str) -> "dict[str, Any]":
@@ -48,9 +48,9 @@ def test_what_may_go_goes_and_is_kept(tmp_path: Path, fake: Api) -> None:
     put(fake, "bare")
     put(fake, "failed", job(fake, "failed", "Failed"))
     put(fake, "complete", job(fake, "complete", "Complete"))
-    put(fake, "orphan", {"kind": "Job", "name": "gone", "uid": "u-j"})
+    put(fake, "orphan", {"apiVersion": "batch/v1", "kind": "Job", "name": "gone", "uid": "u-j"})
     put(fake, "anew", dict(job(fake, "anew", uid="another")))
-    put(fake, "set", {"kind": "ReplicaSet", "name": "rs", "uid": "u-rs"})
+    put(fake, "set", {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u-rs"})
     answer = run(tmp_path, "bare", "failed", "complete", "orphan", "anew", "set", "never-was")
     assert answer["state"] == "done" and "6 pods deleted" in answer["reason"] and answer["changed"], answer
     assert left(fake) == set() and proof.unproven(str(tmp_path / "kubemend")) == []
@@ -68,6 +68,29 @@ def test_what_must_stay_stays_and_says_why(tmp_path: Path, fake: Api) -> None:
     assert answer["state"] == "done" and "0 pods deleted" in answer["reason"] and not answer["changed"]
     assert "n/works stays: its Job works has not ended" in answer["reason"] and "n/runs stays: it is not a pod that a kubelet rejected" in answer["reason"]
     assert left(fake) == {"works", "runs", "evicted", "other"}
+
+
+def test_many_that_stay_hide_none_that_somebody_must_look_at() -> None:
+    done = clean_up.Done()
+    done.gone = ["n/a"]
+    done.kept = {"n/job-%02d" % number: "its Job j%d has not ended: without this pod it would get another try" % (number // 20) for number in range(60)}
+    done.kept.update({"n/v": "its owner is strange", "n/w": "its owner is strange", "n/x": "its owner is strange", "n/y": "it is none"})
+    done.stuck = {"n/z": "it was deleted and is not gone"}
+    text = clean_up.told(done)
+    assert text.startswith("1 pods deleted; n/z stays: it was deleted and is not gone; n/y stays: it is none; "
+                           "n/v, n/w, n/x stay: its owner is strange; n/job-00, ")
+    assert text.count("and 10 more stay: its Job j") == 3 and len(text) < 1000, text
+
+
+@pytest.mark.parametrize(("version", "kind", "group"), [
+    ("batch.volcano.sh/v1alpha1", "Job", "batch.volcano.sh"), ("kubeflow.org/v1", "PyTorchJob", "kubeflow.org"), ("", "Job", "an unknown API"),
+])
+def test_pods_of_other_controllers_stay(tmp_path: Path, fake: Api, version: str, kind: str, group: str) -> None:
+    """Volcano's controller takes a deleted pod for an evicted one, and may start the whole Job again."""
+    put(fake, "theirs", {"apiVersion": version, "kind": kind, "name": "train", "uid": "u-t"})
+    answer = run(tmp_path, "theirs")
+    assert answer["state"] == "done" and not answer["changed"] and left(fake) == {"theirs"}
+    assert "its owner %s/train of %s is not Kubernetes' own" % (kind, group) in answer["reason"]
 
 
 def test_a_pod_that_does_not_go_is_named_with_what_holds_it(tmp_path: Path, fake: Api) -> None:

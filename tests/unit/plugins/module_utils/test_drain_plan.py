@@ -26,6 +26,12 @@ def ending(item: "dict[str, Any]", **more: Any) -> "dict[str, Any]":
     return item
 
 
+def mentioned(item: "dict[str, Any]") -> "dict[str, Any]":
+    """Its owner only mentions itself, and makes no other pod in its place."""
+    item["metadata"]["ownerReferences"][0]["controller"] = False
+    return item
+
+
 @pytest.mark.parametrize("item, allow, goes, stays, refused", [
     (pod("a"), (), "evict", "", ""),
     (pod("a", "ReplicationController"), (), "evict", "", ""),
@@ -38,6 +44,7 @@ def ending(item: "dict[str, Any]", **more: Any) -> "dict[str, Any]":
     (ending(pod("a", None, emptydir=True)), (), "wait", "", ""),
     (pod("a", None), (), "evict", "", "drain_bare_pods"),
     (pod("a", None), ("drain_bare_pods",), "evict", "", ""),
+    (mentioned(pod("a")), (), "evict", "", "drain_bare_pods"),
     (pod("a", None, phase="Succeeded"), (), "evict", "", ""),
     (pod("a", None, phase="Pending"), (), "evict", "", "drain_bare_pods"),
     (pod("a", emptydir=True), (), "evict", "", "drain_local_storage"),
@@ -61,6 +68,25 @@ def test_everything_that_refuses_is_said_at_once_and_long_lists_are_counted() ->
     assert made.notes == ["the grace period is longer than the time limit of 900 s: n/l (3600 s)"]
 
 
+def with_devices(item: "dict[str, Any]", *names: str, kind: str = "containers") -> "dict[str, Any]":
+    item["spec"][kind] = [{"name": "c", "resources": {"limits": dict((name, "1") for name in names)}}]
+    return item
+
+
+@pytest.mark.parametrize("item, refused", [
+    (with_devices(pod("a", "DaemonSet"), "cpu", "nvidia.com/gpu"), "n/a (nvidia.com/gpu)"),
+    (with_devices(pod("a", "Node", mirror=True), "intel.com/sriov", kind="initContainers"), "n/a (intel.com/sriov)"),
+    (with_devices(pod("a", "DaemonSet"), "cpu", "hugepages-2Mi", "kubernetes.io/batch-cpu", "attachable.kubernetes.io/x"), ""),
+    (with_devices(pod("a", "DaemonSet", phase="Failed"), "nvidia.com/gpu"), ""),
+    (with_devices(pod("a"), "nvidia.com/gpu"), ""),  # it leaves
+])
+def test_who_stays_and_may_lose_its_devices_refuses_the_drain_before_a_restart(item: "dict[str, Any]", refused: str) -> None:
+    made = drain_plan.plan([Pod(item)], [], restarts=True)
+    assert refused in "; ".join(made.refused) and len(made.refused) == bool(refused)
+    assert not refused or "kubemend_allow: [kubelet_restart]" in made.refused[0]
+    assert not drain_plan.plan([Pod(item)], [], ["kubelet_restart"], restarts=True).refused and not drain_plan.plan([Pod(item)], []).refused
+
+
 @pytest.mark.parametrize("item, held", [
     (ending(pod("a", finalizers=["x/y"], phase="Failed")), True), (ending(pod("a", finalizers=["x/y"])), False),
     (ending(pod("a", phase="Failed")), False), (pod("a", finalizers=["x/y"], phase="Failed"), False),
@@ -69,6 +95,8 @@ def test_everything_that_refuses_is_said_at_once_and_long_lists_are_counted() ->
 def test_only_what_has_ended_is_held_by_its_finalizers_alone(item: "dict[str, Any]", held: bool) -> None:
     assert Pod(item).held is held
     item["status"] = {"phase": "Running", "containerStatuses": []}  # nobody says that it ended
+    assert not Pod(item).held
+    item["status"]["containerStatuses"] = [{"name": "c", "state": {"terminated": {}}}, {"name": "d", "state": {"running": {}}}]
     assert not Pod(item).held
 
 
@@ -153,9 +181,17 @@ def test_budgets_without_numbers() -> None:
     fresh = budget("p", "a", 1)
     fresh["metadata"]["generation"] = 2
     assert "has not counted its pods yet" in str(disruption.would_block(Pod(pod("a")), [Budget(fresh)]))
+    assert "has not counted its pods yet" in str(disruption.would_block(Pod(pod("a", ready=False)), [Budget(fresh)]))  # what it has of the others is old too
     failed = budget("p", "a")
     failed["status"]["conditions"] = [{"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": "found no controller"}]
     assert "cannot count its pods: found no controller" in str(disruption.would_block(Pod(pod("a")), [Budget(failed)]))
+
+
+@pytest.mark.parametrize("item, refused", [(pod("a"), True), (pod("a", ready=False), True), (pod("a", phase="Pending"), False),
+                                           (pod("a", phase="Succeeded"), False), (ending(pod("a")), False)])
+def test_two_budgets_of_one_pod_refuse_it_where_they_are_asked(item: "dict[str, Any]", refused: bool) -> None:
+    made = drain_plan.plan([Pod(item)], [Budget(budget("p", "a", 1)), Budget(budget("q", "a", 1)), Budget(budget("r", "b", 1))])
+    assert bool(made.refused) is refused and ("2 PodDisruptionBudgets (n/p, n/q)" in "; ".join(made.refused)) is refused
 
 
 def test_budgets_that_let_go_some_at_a_time() -> None:
@@ -174,6 +210,7 @@ def error(answer: "tuple[int, Any]", retry_after: "str | None" = None) -> ApiErr
     (status(429, TOO_MANY, retryAfterSeconds=10), None, "budget", 10), (status(429, "x"), "7", "busy", 7), ((429, None), None, "busy", 5),
     ((429, None), "Wed, 21 Oct 2026 07:28:00 GMT", "busy", 5), ((429, None), "-3", "busy", 5), ((429, None), "inf", "busy", 5),
     (status(500, CROSSED), None, "crossing", 5), (status(500, "etcd"), None, "unsure", 5), (status(504, "conflicts", retryAfterSeconds=10), None, "unsure", 10),
+    (status(408, "x"), None, "unsure", 5),
     (status(403, "x", ("NamespaceTerminating", "y")), None, "closing", 5), (status(403, "x"), None, "refused", 5), (status(422, "x"), None, "refused", 5),
 ])
 def test_what_an_answer_means(answer: "tuple[int, Any]", retry: "str | None", kind: str, seconds: float) -> None:

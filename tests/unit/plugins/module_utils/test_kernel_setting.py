@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, kernel_setting, lock, proof, revert_run, running_limits
+from ansible_collections.kubemend.remediation.plugins.module_utils import (
+    apply_step, durable, guard, journal, kernel_setting, lock, proof, revert_run, running_limits)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import boot
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
@@ -257,3 +258,14 @@ def test_whatever_the_file_holds_every_other_line_stays_and_the_values_are_there
 def test_a_name_is_checked_before_it_is_a_path():
     with pytest.raises(guard.Refused):
         kernel_setting.place("fs.inotify/../../etc")
+
+
+def test_what_was_done_is_told_where_it_cannot_be_recorded(node, monkeypatch):
+    """A disk that fills up between the write and its record: it is done, the record stays open, and the next run ends it."""
+    def full(*dummy, **more):
+        raise durable.ChangeError("how step 01-raise ended was not recorded: no space")
+    with monkeypatch.context() as patched:
+        patched.setattr(proof, "end", full)
+        answer = node.do()
+    assert (answer["state"], answer["changed"], node.value()) == ("done", True, 8192) and "not recorded" in answer["reason"] and "KM902" in answer["reason"]
+    assert len(proof.unproven(node.root)) == 1 and node.forget()["state"] == "done" and proof.unproven(node.root) == []

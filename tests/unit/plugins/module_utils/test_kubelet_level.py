@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    apply_step, durable, guard, journal, kubelet_level, kubelet_restart, level_restart, lock, log_level, proof, recover, revert_run)
+    apply_step, durable, guard, journal, kubelet_level, kubelet_restart, level_raised, level_restart, level_time, lock, proof, recover, revert, revert_run)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, devices, files, spec
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal as collector
 
@@ -102,7 +102,7 @@ class Node:
         path.write_text(json.dumps(record))
 
     def left(self) -> list[str]:
-        return [one["component"] for one in level_restart.left(RUN, self.root)]
+        return [one["component"] for one in level_raised.left(RUN, self.root)]
 
 
 def _b64(text: str) -> str:
@@ -375,6 +375,18 @@ def edit(node: Node, old: str, new: str, restarts: bool) -> None:
         node._systemctl("restart")
 
 
+@pytest.mark.parametrize(("states", "unproven", "ours"), [
+    ((revert.RESTORE,), False, True), ((revert.OPEN,), False, True), ((revert.ALREADY,), True, True), ((revert.ALREADY, revert.OPEN), False, True),
+    ((revert.ALREADY,), False, False), ((revert.UNDONE,), False, False), ((), True, True), ((), False, False)])
+def test_what_keeps_a_level_up(node: Node, monkeypatch: pytest.MonkeyPatch, states: Any, unproven: bool, ours: bool) -> None:
+    """Bytes that can come back, a change that was interrupted, a step without a proof: each of them by itself."""
+    node.raise_level()
+    node.pid += 1  # the process that was raised is gone: it would keep it up by itself
+    monkeypatch.setattr(revert, "plan_revert", lambda run_id, root: [{"path": str(node.env), "state": state} for state in states])
+    monkeypatch.setattr(proof, "unproven", lambda root: [node.record()] if unproven else [])
+    assert node.left() == (["kubelet"] if ours else []) and level_raised.edited(RUN, node.root) == []
+
+
 @pytest.mark.parametrize("restarts", [True, False])
 def test_a_file_that_was_edited_meanwhile_keeps_the_level_up_and_says_so(node: Node, monkeypatch: pytest.MonkeyPatch, restarts: bool) -> None:
     """Neither of our bytes are there any more; the edit kept our argument: whoever asks hears of it, and the service ends all the same."""
@@ -397,7 +409,7 @@ def test_only_the_last_run_that_raised_it_is_named(node: Node, monkeypatch: pyte
     edit(node, "--v=4\"\nOTHER=1", "--v=2\"\nOTHER=2", True)
     step = node.step()
     assert kubelet_level.raise_level(journal.Step(NEXT, step["id"], "level", "asked for", node.root), step, "w1")[0] == "proven"
-    assert level_restart.edited(RUN, node.root) == [] and len(levels(node, monkeypatch)) == 1
+    assert level_raised.edited(RUN, node.root) == [] and len(levels(node, monkeypatch)) == 1
     level_restart.take_back(journal.Step(NEXT, "restore", "levels", "asked for", node.root), 1)
     assert levels(node, monkeypatch) == []
 
@@ -428,8 +440,8 @@ def test_one_of_two_files_that_was_edited_does_not_keep_the_level_up(node: Node,
 ])
 def test_whether_a_file_gives_a_level(tmp_path: Path, text: str, held: bool) -> None:
     (tmp_path / "file").write_text(text)
-    assert level_restart._holds(str(tmp_path / "file"), "4") is held
-    assert not level_restart._holds(str(tmp_path / "none"), "4")
+    assert level_raised._holds(str(tmp_path / "file"), "4") is held
+    assert not level_raised._holds(str(tmp_path / "none"), "4")
 
 
 def test_the_service_finishes_first_what_was_interrupted(node: Node) -> None:
@@ -476,7 +488,7 @@ def test_repairing_runs_lift_what_their_operator_lifts(node: Node, monkeypatch: 
 ])
 def test_evidence_names_it_and_whether_its_time_is_over(node: Node, monkeypatch: pytest.MonkeyPatch, until: Any, overdue: bool) -> None:
     monkeypatch.setattr(collector, "ROOT", node.root)
-    monkeypatch.setattr(log_level, "_boot", lambda: ("b", 1000.0))
+    monkeypatch.setattr(level_time, "boot", lambda: ("b", 1000.0))
     node.raise_level()
     if until:
         (Path(node.root) / "levels").mkdir()

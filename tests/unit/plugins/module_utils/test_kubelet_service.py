@@ -4,7 +4,7 @@
 """A kubelet enabled and started on its node: guarded, journalled, proven, taken back. systemctl is a program that keeps its state in a file."""
 
 import json
-import sys
+import shlex
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,39 +17,55 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect impor
 
 RUN, NEXT, LAST = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-7a8b9c"
 UNIT = "kubelet.service"
-SYSTEMCTL = """#!{python}
-import json, sys
-path = {path!r}
-unit = json.load(open(path))
-words = [word for word in sys.argv[1:] if not word.startswith("-")]
-unit["asked"].append(" ".join(sys.argv[1:]))
-if words[0] == "is-enabled":
-    unit["asked"].pop()
-    print(unit["enabled"])
-elif words[0] == "show":
-    unit["asked"].pop()
-    shown = {{"Id": words[-1], "LoadState": unit["load"], "ActiveState": unit["active"], "SubState": unit["sub"], "UnitFileState": unit["enabled"],
-              "Result": unit["result"], "MainPID": unit["pid"]}}
-    print("\\n".join("%s=%s" % item for item in shown.items()))
-    if unit["active"] == "active" and unit["ends"]:
-        unit["pid"] += 1
-elif words[0] == "start" and unit["starts"]:
-    unit.update(active="active", sub="running", result="success", pid=4000000)
-elif words[0] in ("enable", "disable") and unit["does"]:
-    unit["enabled"] = words[0] + "d"
-    print("Created symlink.", file=sys.stderr)
-json.dump(unit, open(path, "w"))
+SYSTEMCTL = """#!/bin/sh
+cd {folder} || exit 9
+asked="$*"
+for word; do case $word in -*) ;; *) words="$words $word" ;; esac; done
+set -- $words
+case $1 in is-enabled | show) ;; *) echo "$asked" >>asked ;; esac
+for name in load active sub result enabled pid starts does ends; do read -r "$name" <$name; done
+case $1 in
+is-enabled) echo "$enabled" ;;
+show)
+    for last; do :; done
+    printf '%s\\n' "Id=$last" LoadState=$load ActiveState=$active SubState=$sub UnitFileState=$enabled Result=$result MainPID=$pid
+    [ $active$ends != activeTrue ] || echo $((pid + 1)) >pid ;;
+start)
+    if [ $starts = True ]; then echo running >sub; echo success >result; echo 4000000 >pid; echo active >active; fi ;;
+enable | disable)
+    if [ $does = True ]; then echo ${{1}}d >enabled; echo "Created symlink." >&2; fi ;;
+esac
 """
+
+
+class Unit:
+    """What a systemctl of /bin/sh remembers of a unit, a file each: a hundred of these start in the time of one that needs Python."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        (folder / "asked").touch()
+
+    def set(self, **changes):
+        for name, value in changes.items():
+            (self.folder / name).write_text("%s\n" % value)
+
+    def get(self, name):
+        text = (self.folder / name).read_text()
+        if name == "asked":
+            return text.splitlines()
+        text = text.strip()
+        return text == "True" if text in ("True", "False") else int(text) if text.isdecimal() else text
 
 
 class Node:
     """A unit that is loaded, disabled and inactive, and what else a kubelet is."""
 
     def __init__(self, path, monkeypatch):
-        self.root, self.file = str(path / "kubemend"), path / "unit.json"
-        self.set(asked=[], load="loaded", active="inactive", sub="dead", result="success", enabled="disabled", pid=0, starts=True, does=True, ends=False)
+        self.root, self.unit = str(path / "kubemend"), Unit(path / "unit")
+        self.set(load="loaded", active="inactive", sub="dead", result="success", enabled="disabled", pid=0, starts=True, does=True, ends=False)
         (path / "bin").mkdir()
-        (path / "bin" / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable + " -IS", path=str(self.file)))
+        (path / "bin" / "systemctl").write_text(SYSTEMCTL.format(folder=shlex.quote(str(self.unit.folder))))
         (path / "bin" / "systemctl").chmod(0o755)
         monkeypatch.setenv("PATH", str(path / "bin"), prepend=":")
         self.healthz, self.beside = {"url": "http://127.0.0.1:10248/healthz", "status": 200, "error": None}, None
@@ -61,10 +77,10 @@ class Node:
             monkeypatch.setattr(kubelet_service, name, value)
 
     def set(self, **changes):
-        self.file.write_text(json.dumps({**(json.loads(self.file.read_text()) if self.file.exists() else {}), **changes}))
+        self.unit.set(**changes)
 
     def get(self, name):
-        return json.loads(self.file.read_text())[name]
+        return self.unit.get(name)
 
     def step(self, remedy, **more):
         return {"id": "01-" + remedy, "host": "w1", "remedy": remedy, "code": ["KM501"], "target": UNIT, "guard": {"allow": []},
@@ -117,6 +133,9 @@ def test_check_mode_asks_for_nothing(node):
 @pytest.mark.parametrize(("changes", "remedy", "said"), [
     ({"enabled": "masked", "load": "masked"}, "enable_kubelet", "masked, which somebody did on purpose"),
     ({"enabled": "masked", "load": "masked"}, "start_kubelet", "masked, which somebody did on purpose"),
+    ({"enabled": "masked"}, "start_kubelet", "masked, which somebody did on purpose"),  # systemd has not read its files since
+    ({"enabled": "masked-runtime"}, "start_kubelet", "masked, which somebody did on purpose"),
+    ({"load": "masked"}, "start_kubelet", "masked, which somebody did on purpose"),
     ({"enabled": "static"}, "enable_kubelet", "the evidence is old: kubelet.service of w1 is static, not disabled"),
     ({"enabled": "enabled-runtime"}, "enable_kubelet", "is enabled-runtime, not disabled"),
     ({"active": "activating", "sub": "auto-restart"}, "start_kubelet", "the evidence is old: the kubelet of w1 is activating (auto-restart), not stopped"),

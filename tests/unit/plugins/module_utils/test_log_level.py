@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, durable, journal, level, level_restart, lock, log_level, outlive
+from ansible_collections.kubemend.remediation.plugins.module_utils import (
+    apply_step, durable, journal, level, level_restart, level_time, lock, log_level, outlive)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal as collector
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import spec
@@ -48,7 +49,7 @@ class Host(Levels):
         monkeypatch.setattr(command, "run", self._run)
         self.init = 7  # when the init of this node started
         monkeypatch.setattr(durable, "clock", lambda: [self.boot, self.uptime])
-        monkeypatch.setattr(log_level.proof, "ticks", lambda pid: {1: self.init}[pid])
+        monkeypatch.setattr(level_time.proof, "ticks", lambda pid: {1: self.init}[pid])
         monkeypatch.setattr(log_level.time, "sleep", self._sleep)
         lock.acquire(RUN, {}, 600, root=self.root)
 
@@ -467,3 +468,44 @@ def test_the_repair_says_what_it_could_not_put_back(host: Host) -> None:
     answer = repair(host)
     assert (answer["state"], answer["changed"]) == ("failed", True) and "does not answer" in answer["reason"]
     assert host.raised() == [KUBELET] and host.armed() == [True] * 4
+
+
+def test_what_a_run_left_that_was_killed_before_it_raised_anything_goes(tmp_path, monkeypatch):
+    units, folder = tmp_path / "units", tmp_path / "root" / "levels"
+    folder.mkdir(parents=True)
+    units.mkdir()
+    monkeypatch.setattr(log_level, "UNITS", str(units))
+    monkeypatch.setattr(command, "run", lambda argv, *dummy: "")
+    ours, dead, busy = "20261121T090000Z-aaaaaa", "20261121T080000Z-bbbbbb", "20261121T070000Z-cccccc"
+    for run_id in (ours, dead, busy):
+        for name in (run_id + ".py", ".%s.json.tmp" % run_id):
+            (folder / name).write_text("")
+        (units / ("kubemend-levels-%s.service" % run_id)).write_text("")
+    (units / "kubelet.service").write_text("")
+    monkeypatch.setattr(log_level, "_anything", lambda step: step.run_id == busy)
+    log_level.sweep(ours, str(tmp_path / "root"))
+    assert not [path for path in (*folder.iterdir(), *units.iterdir()) if dead in path.name]
+    assert len([path for path in (*folder.iterdir(), *units.iterdir()) if ours in path.name or busy in path.name]) == 5
+    assert not (folder / (".%s.json.tmp" % busy)).exists()
+    assert (units / "kubelet.service").exists()
+
+
+def test_a_record_that_cannot_be_read_may_be_a_level_that_is_up(tmp_path, monkeypatch):
+    """So nothing says that all is put back, and the service that does it stays."""
+    run_id = "20261121T080000Z-bbbbbb"
+    folder = tmp_path / log_level.journal.FOLDER / run_id
+    folder.mkdir(parents=True, mode=0o700)
+    record = folder / (log_level.level_raised.PREFIX + "kubelet.json")
+    record.write_text("{")
+    service = tmp_path / "levels" / (run_id + ".py")
+    service.parent.mkdir()
+    service.write_text("")
+    monkeypatch.setattr(log_level, "UNITS", str(tmp_path / "units"))
+    monkeypatch.setattr(command, "run", lambda argv, *dummy: "")
+    assert log_level.level_raised.unread(run_id, str(tmp_path)) and log_level.level_raised.records(run_id, str(tmp_path)) == []
+    answer = log_level.restore({"run_id": run_id, "root": str(tmp_path), "state": "restored"})
+    assert answer["targets"] == [] and "is not known" in answer["error"] and "kubemend-levels-%s.service" % run_id in answer["error"]
+    assert service.exists()
+    record.unlink()
+    assert log_level.level_raised.unread(run_id, str(tmp_path)) is None
+    assert log_level.restore({"run_id": run_id, "root": str(tmp_path), "state": "restored"})["error"] is None and not service.exists()

@@ -393,3 +393,22 @@ def test_an_interrupted_reset_whose_kubelet_is_about_to_end(node: Node) -> None:
     node.pid, node.ends = FIRST, time.time() + 0.3
     answer = apply_step.work(node.forget("03-reset"))
     assert answer["state"] == "done" and "was not moved yet" in answer["reason"] and not node.pid
+
+
+def test_a_drop_in_that_cannot_be_taken_back_now_is_taken_back_by_the_next_run(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its commit failed: the journal's entry stays open, and so does the step, or its own file would refuse the next start."""
+    def full(*dummy: Any, **more: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as during:
+        during.setattr(journal.Entry, "commit", full)
+        state, why = node.do(node.lend())
+    assert state == "failed" and "not taken back" in why and "KM902" in why and node.env.exists()
+    assert proof.read(RUN, "01-start", node.root)["state"] == proof.AWAITED
+    with monkeypatch.context() as during:  # neither can the next run: then the one after it does
+        during.setattr(manager_reset, "_unlent", lambda *dummy, **more: "No space left on device")
+        again = apply_step.work(node.forget("01-start"))
+    assert again["state"] == "failed" and "No space left" in again["reason"] and proof.read(RUN, "01-start", node.root)["state"] == proof.AWAITED
+    done = apply_step.work(node.forget("01-start"))
+    assert done["state"] == "done" and "its drop-in is gone again" in done["reason"] and not node.env.exists(), done
+    assert node.do(node.lend(), "20261121T110000Z-7a8b9c")[0] == "proven"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, probe, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 
 from tests.unit.plugins.module_utils.api_node import SYSTEM, UID, Api, made
 from tests.unit.plugins.module_utils.change_node import NEXT, RUN
@@ -83,3 +84,22 @@ def test_refused_for_another_cluster(tmp_path: Path, fake: Api) -> None:
     fake.objects[SYSTEM]["metadata"]["uid"] = "another"
     answer = run(tmp_path)
     assert "another cluster" in answer["reason"] and not any(one.startswith("POST") for one in fake.seen)
+
+
+def test_a_job_that_cannot_be_removed_by_name_keeps_nothing_else_from_being_swept(fake: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    swept: "list[int]" = []
+
+    def observed(api: Any, job: Any, made: "list[Any]") -> None:
+        made.append({"name": "x", "uid": "u"})
+
+    def refused(*dummy: Any) -> None:
+        raise ApiError("error", "DELETE: HTTP 500", 500)
+
+    monkeypatch.setattr(probe, "_observed", observed)
+    monkeypatch.setattr(probe, "_job", lambda *dummy: {})
+    monkeypatch.setattr(probe, "_place", lambda *dummy: (None, None))
+    monkeypatch.setattr(probe, "_delete", refused)
+    monkeypatch.setattr(probe, "sweep", lambda api: swept.append(1))
+    with pytest.raises(ApiError, match="HTTP 500"):
+        probe.probe(None, RUN)
+    assert len(swept) == 2  # before it and after it

@@ -108,6 +108,17 @@ def test_a_run_is_taken_back_and_that_too(node: Node) -> None:
     assert _revert(node) == ["already"] and len(journal.read_run(NEXT, str(node.root))) == 1
     assert node.runs()[-1]["reverts"] == [RUN]
     assert _revert(node, NEXT, THIRD) == ["restored"] and node.bytes() == AFTER
+    assert revert.plan_revert(RUN, str(node.root))[0]["state"] == "restore"  # its bytes are there again, and nobody changed them since
+    assert _revert(node, by="20261121T120000Z-bbbbbb") == ["restored"] and node.bytes() == BEFORE
+
+
+def test_what_was_never_written_is_not_taken_back(node: Node) -> None:
+    """Somebody else wrote the same later: it is theirs."""
+    interrupt(node)
+    node.file.write_bytes(BEFORE)
+    assert [one["result"] for one in recover.recover_all(node.step(NEXT))] == ["not_done"]
+    node.file.write_bytes(AFTER)
+    assert revert.plan_revert(RUN, str(node.root)) == [] and _revert(node, by=THIRD) == [] and node.bytes() == AFTER
 
 
 def test_revert_in_check_mode_changes_nothing(node: Node) -> None:

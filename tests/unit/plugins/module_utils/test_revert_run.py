@@ -163,3 +163,30 @@ def test_an_unreadable_entry_names_itself_in_the_list(node: Node) -> None:
     run, = _list(node)["runs"]
     assert "001-01-m2-kube-scheduler-edit" in run["error"] and run["paths"] == []
     assert "cannot be read" in _back(node)["error"]
+
+
+def test_a_journal_that_cannot_be_read_is_named(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a security module refuses it, or a disk."""
+    def refused(root: str) -> Any:
+        raise PermissionError(13, "Permission denied", os.path.join(root, "journal"))
+
+    node.run()
+    monkeypatch.setattr(journal, "run_ids", refused)
+    error = _back(node)["error"]
+    assert str(node.root / "journal") in error and "nobody foresaw" not in error and "list again" in error
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_entry_that_cannot_be_read_for_a_moment_is_named(node: Node, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """A disk that fails once: whichever of the looks it is, the answer is a sentence."""
+    node.run()
+    read, looks = journal.read_run, []
+
+    def failing(run_id: str, root: str = "", only_open: bool = False) -> Any:
+        looks.append(run_id)
+        found = read(run_id, root, only_open)
+        return [{**item, "intent": None, "error": "Input/output error"} for item in found] if run_id == RUN and len(looks) == number else found
+
+    monkeypatch.setattr(journal, "read_run", failing)
+    error = _back(node)["error"]
+    assert "Input/output error" in error and "take back by hand" in error

@@ -5,14 +5,20 @@
 
 import contextlib
 import json
+import os
+import signal
+import time
 from types import SimpleNamespace
 
 import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, journal, proof, prove, scheduler_restart
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 
+from tests.unit.plugins.module_utils import step_node
+
 RUN, STEP = "20261122T101010Z-abcdef", "01-m1-kube-scheduler-restart-leader"
 LOCK = {"kind": "Lease", "name": "kube-scheduler"}
+REAL_SLEEP = time.sleep
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 POD = "/api/v1/namespaces/shop/pods/agent-x"
 FORMER, NEW = SimpleNamespace(pid=10, ticks=1, identity=(10, 1), argv=["kube-scheduler"]), SimpleNamespace(
@@ -33,7 +39,7 @@ class Node:
     def __init__(self, folder, monkeypatch):
         self.root, self.holder, self.takes, self.places, self.well, self.ended = str(folder / "k"), "m1_a", "m2_b", True, True, []
         self.pods, self.away, self.gone, self.running, self.former = [mirror("m1"), mirror("m2")], [], False, [FORMER], FORMER
-        self.messages, self.here = [SHORT, SHORT], False  # here: the pod has its node without us
+        self.messages, self.here, self.lasts = [SHORT, SHORT], False, 15  # here: the pod has its node without us
         for name, value in (("LEADS", 0.05), ("PLACED", 0.05), ("EVERY", 0.01)):
             monkeypatch.setattr(scheduler_restart, name, value)
         monkeypatch.setattr(guard, "check", lambda step, params: guard.Scene(self.former, [], []))
@@ -63,13 +69,13 @@ class Node:
 
     def get(self, path):
         if path == LEASE:
-            return {"spec": {"holderIdentity": self.holder}}
+            return {"spec": {"holderIdentity": self.holder, "leaseDurationSeconds": self.lasts}}
         if path == POD:
             if self.gone:
                 raise ApiError("absent", "not found", 404)
             said = [{"type": "Ready"}, {"type": "PodScheduled", "status": "False", "message": self.messages[bool(self.ended)]}]
             return {"spec": {"nodeName": "m3"} if self.here or self.places and self.ended else {}, "status": {"conditions": said}}
-        record = json.dumps({"holderIdentity": self.holder})
+        record = json.dumps({"holderIdentity": self.holder, "leaseDurationSeconds": self.lasts})
         return {"metadata": {"annotations": {scheduler_restart.ANNOTATION: record if "endpoints" in path else "x{"}}}
 
     def items(self, path, query=None):
@@ -220,6 +226,23 @@ def test_what_is_no_cure_fails(node, more, why):
     assert state == proof.FAILED and why in said and proof.read(RUN, STEP, node.root)["state"] == "failed"
 
 
+@pytest.mark.parametrize("kind", ["Lease", "Endpoints"])
+@pytest.mark.parametrize(("lasts", "state"), [(15, proof.FAILED), (None, proof.FAILED), ("x", proof.FAILED), (16.5, proof.PROVEN)])
+def test_a_lock_that_lasts_longer_is_waited_for_longer(node, monkeypatch, kind, lasts, state):
+    """And the pods get their time from then on."""
+    node.lasts, node.takes, took = lasts, "m1_a", []
+
+    def sleep(seconds):
+        took.append(seconds)
+        REAL_SLEEP(0.02)
+        if len(took) == 10:
+            node.holder = "m2_b"
+
+    monkeypatch.setattr(scheduler_restart.time, "sleep", sleep)
+    found, why, _seen = node.do(lock={"kind": kind, "name": "kube-scheduler"})
+    assert found == state and ("m2 leads now" in why) is (state == proof.PROVEN) and ("nobody leads after 0 s" in why) is (state == proof.FAILED)
+
+
 def test_older_kinds_of_locks(node):
     assert node.do(lock={"kind": "Endpoints", "name": "kube-scheduler"})[0] == proof.PROVEN
     assert scheduler_restart.holder(node, {"kind": "ConfigMap", "name": "kube-scheduler"}) is None
@@ -236,6 +259,106 @@ def test_killed_before_anything_was_ended(node):
 def test_killed_after_it(node, well, state):
     node.running, node.well = [NEW], well
     assert scheduler_restart.resumed(RECORD, None)[0] == state
+
+
+class Cluster:
+    """An API that real processes share: another instance leads, and the pod has its node, as soon as the former process is gone."""
+
+    def __init__(self, former):
+        self.former = former
+
+    @contextlib.contextmanager
+    def reached(self, via, seconds=0):
+        yield self, {}
+
+    def get(self, path):
+        gone = not os.path.exists("/proc/%d" % self.former)
+        if path == LEASE:
+            return {"spec": {"holderIdentity": "m1_b" if gone else "m2_a"}}
+        return {"spec": {"nodeName": "m3"} if gone else {}, "status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": SHORT}]}}
+
+    def items(self, path, query=None):
+        return iter([mirror("m1"), mirror("m2")])
+
+
+@pytest.fixture
+def real(monkeypatch):
+    """Real processes: a kubelet that starts a scheduler again as soon as its image is there, which goes with the scheduler's end."""
+    with step_node.made(monkeypatch) as one:
+        one.write_manifest(["--leader-elect=true"])  # who leads elects
+        wait(lambda: [item for item in one.running() if "--leader-elect=true" in item.argv])
+        one.wait_healthy()
+        one.former, = one.running()
+        cluster, terminate = Cluster(one.former.pid), prove.terminate
+
+        def end(instance):
+            (one.state / "image").unlink()
+            terminate(instance)
+
+        monkeypatch.setattr(scheduler_restart.config_map, "reached", cluster.reached)
+        monkeypatch.setattr(prove, "terminate", end)
+        one.wanted = one.step(b"secure-port", b"secure-port", id=STEP, remedy="restart_leader", code=["KM202"], limit=3, change={
+            "kind": "restart_leader", "lock": LOCK, "holder": "m2_a", "node": "m2", "pods": [["shop", "agent-x", "m3"]], "cluster_uid": "ks"})
+        one.wanted["expect"].update(restart="signal", flags={})
+        yield one
+
+
+def wait(told, seconds=20):
+    end = time.monotonic() + seconds
+    while not told():
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.02)
+
+
+def begun(real, work):
+    """A process that does the step, once it has ended the scheduler and waits for another."""
+    child = os.fork()
+    if child == 0:
+        with open(os.devnull, "w", encoding="ascii") as null:
+            os.dup2(null.fileno(), 2)
+        work(real.params(real.wanted))
+        os._exit(0)
+    wait(lambda: not real.running())
+    assert proof.read(step_node.RUN, STEP, str(real.root))["state"] == proof.AWAITED
+    return child
+
+
+def ended(child):
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+RECOVERY = {"id": "01-m2-recover", "host": "m2", "remedy": "recover", "code": "KM902", "change": None, "expect": None}
+
+
+def test_killed_between_the_end_of_the_former_and_its_proof(real):
+    ended(begun(real, apply_step.work))
+    record, = proof.unproven(str(real.root))
+    assert (record["running"], record["remedy"], record["former"]["pid"]) == (False, "restart_leader", real.former.pid)
+    (real.state / "image").touch()
+    recovery = dict(RECOVERY, guard=real.wanted["guard"])
+    answer = real.run(recovery, run_id=step_node.NEXT)
+    assert (answer["state"], answer["reason"]) == ("done", "step %s of %s: done (it runs again)" % (STEP, step_node.RUN))
+    assert [one.identity != real.former.identity for one in real.running()] == [True]
+    assert proof.unproven(str(real.root)) == [] and proof.read(step_node.RUN, STEP, str(real.root))["ended_by"] == step_node.NEXT
+    assert real.run(dict(recovery, id="02-m2-recover"), run_id=step_node.NEXT)["reason"] == "nothing was interrupted"
+
+
+def test_killed_and_it_does_not_come_back(real):
+    ended(begun(real, apply_step.work))
+    answer = real.run(dict(RECOVERY, guard=real.wanted["guard"]), run_id=step_node.NEXT)
+    assert answer["state"] == "failed" and "component down: kube-scheduler of m2 does not run" in answer["reason"]
+    assert proof.read(step_node.RUN, STEP, str(real.root))["state"] == proof.FAILED
+
+
+def test_it_proves_itself_without_whoever_asked_for_it(real):
+    """As when the controller is killed: the work is in a session of its own."""
+    ended(begun(real, apply_step.run))
+    (real.state / "image").touch()
+    wait(lambda: proof.read(step_node.RUN, STEP, str(real.root))["state"] == proof.PROVEN)
+    assert proof.unproven(str(real.root)) == []
+    answer = real.run(real.wanted)  # who asks again is told
+    assert (answer["state"], answer["reason"]) == ("done", "m1 leads now, and the pod shop/agent-x is placed")
 
 
 def test_the_program_knows_the_step():

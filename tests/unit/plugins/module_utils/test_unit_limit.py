@@ -80,6 +80,19 @@ def test_written_and_the_process_told(node):
     assert answer["seen"] == {"line": "50", "running": [{"pid": node.pid, "ticks": procfs.ticks(node.pid), "former": [20, 60], "now": [50, 60]}]}
 
 
+def test_what_a_told_process_starts_has_its_limit_without_any_restart(tmp_path, monkeypatch):
+    """The proof that no restart is needed: a service's first process, told while it runs, and a worker that it makes afterwards."""
+    begins = "import os, resource, sys; resource.setrlimit(7, (20, 60)); print(1, flush=True); sys.stdin.readline(); "
+    worker = "os.fork() or os.execvp('sh', ['sh', '-c', 'ulimit -Sn; ulimit -Hn']); os.wait()"
+    with subprocess.Popen([sys.executable, "-c", begins + worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as begun:
+        begun.stdout.readline()
+        node = Node(tmp_path, monkeypatch, begun.pid)
+        ticks = procfs.ticks(begun.pid)
+        assert node.has() == [20, 60] and node.do()["state"] == "done"
+        assert begun.communicate(b"\n")[0].split() == [b"50", b"60"]
+        assert ticks and begun.returncode == 0
+
+
 def test_nothing_is_lowered(node):
     assert node.do(node.step(soft=10, hard=10))["state"] == "done" and node.has() == [20, 60]
 
@@ -262,3 +275,11 @@ def test_groups_that_are_strange():
     assert unit_limit.within(2 ** 22 + 1, GROUP) is False
     with pytest.raises(guard.Refused):
         unit_limit._demand("", None, "", "w1")
+
+
+def test_a_process_that_cannot_be_looked_at_is_not_said_to_have_ended(node, monkeypatch):
+    step = node.step()
+    monkeypatch.setattr(unit_limit, "nofile", lambda *dummy: None)
+    answer = node.do(step)
+    assert answer["state"] == "done" and "keeps its limit until its unit is started again (what it has cannot be read)" in answer["reason"]
+    assert node.path.read_bytes() == OURS % 50 and node.has() == [20, 60]

@@ -5,7 +5,7 @@
 
 import json
 import os
-import sys
+import shlex
 
 from pathlib import Path
 
@@ -14,28 +14,35 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, durable, journal, kubelet_service, proof, revert_run, unit_unmask
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import devices, unit_mask
 
+from tests.unit.plugins.module_utils.test_kubelet_service import Unit
+
 RUN, NEXT, LAST = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-7a8b9c"
 UNIT = "kubelet.service"
-SYSTEMCTL = """#!{python}
-import json, os, sys
-path, etc, run = {path!r}, {etc!r}, {run!r}
-unit = json.load(open(path))
-words = [word for word in sys.argv[1:] if not word.startswith("-")]
-masks = [one for one in (etc, run) if os.path.islink(os.path.join(one, "kubelet.service"))]
-if words[0] == "is-enabled":
-    print("masked" if masks else unit["enabled"])
-    sys.exit(1 if masks else 0)
-unit["asked"] += [" ".join(sys.argv[1:])] * (words[0] != "show")
-if words[0] == "show":
-    shown = {{"Id": words[-1], "LoadState": unit["load"], "ActiveState": "inactive", "SubState": "dead", "UnitFileState": "",
-              "Result": "success", "MainPID": 0}}
-    print("\\n".join("%s=%s" % item for item in shown.items()))
-elif words[0] == "unmask" and unit["does"]:
-    os.unlink(os.path.join(run if "--runtime" in sys.argv else etc, words[-1]))
-    print("Removed link.", file=sys.stderr)
-elif words[0] == "daemon-reload":
-    unit["load"] = "masked" if masks or unit["stuck"] else "loaded"
-json.dump(unit, open(path, "w"))
+SYSTEMCTL = """#!/bin/sh
+cd {folder} || exit 9
+asked="$*"
+etc={etc} run={run} runtime=no masks=no
+for word; do case $word in --runtime) runtime=yes ;; -*) ;; *) words="$words $word" ;; esac; done
+set -- $words
+if [ -L "$etc/kubelet.service" ] || [ -L "$run/kubelet.service" ]; then masks=yes; fi
+for name in load enabled does stuck; do read -r "$name" <$name; done
+case $1 in is-enabled | show) ;; *) echo "$asked" >>asked ;; esac
+case $1 in
+is-enabled)
+    if [ $masks = yes ]; then echo masked; exit 1; fi
+    echo "$enabled" ;;
+show)
+    for last; do :; done
+    printf '%s\\n' "Id=$last" LoadState=$load ActiveState=inactive SubState=dead UnitFileState= Result=success MainPID=0 ;;
+unmask)
+    if [ $does = True ]; then
+        [ $runtime = no ] || etc=$run
+        rm "$etc/$2"
+        echo "Removed link." >&2
+    fi ;;
+daemon-reload)
+    if [ $masks = yes ] || [ $stuck = True ]; then echo masked >load; else echo loaded >load; fi ;;
+esac
 """
 
 
@@ -43,16 +50,16 @@ class Node:
     """A unit that a link in /etc masks, beside its own file, on a node without devices."""
 
     def __init__(self, path, monkeypatch):
-        self.root, self.file, self.folders = str(path / "kubemend"), path / "unit.json", [path / "etc", path / "run", path / "lib"]
+        self.root, self.unit, self.folders = str(path / "kubemend"), Unit(path / "unit"), [path / "etc", path / "run", path / "lib"]
         for one in self.folders:
             one.mkdir()
         self.etc, self.run, self.lib = [one / UNIT for one in self.folders]
         self.lib.write_text("[Service]\n")
         self.etc.symlink_to("/dev/null")
-        self.set(asked=[], load="masked", enabled="disabled", does=True, stuck=False)
+        self.set(load="masked", enabled="disabled", does=True, stuck=False)
         (path / "bin").mkdir()
-        (path / "bin" / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable + " -IS", path=str(self.file), etc=str(self.folders[0]),
-                                                                 run=str(self.folders[1])))
+        (path / "bin" / "systemctl").write_text(SYSTEMCTL.format(folder=shlex.quote(str(self.unit.folder)), etc=shlex.quote(str(self.folders[0])),
+                                                                 run=shlex.quote(str(self.folders[1]))))
         (path / "bin" / "systemctl").chmod(0o755)
         monkeypatch.setenv("PATH", str(path / "bin"), prepend=":")
         for name, value in (("MASKS", tuple(map(str, self.folders[:2]))), ("OWN", (str(self.folders[2]),)), ("ETC", str(self.folders[0])),
@@ -63,10 +70,10 @@ class Node:
         monkeypatch.setattr(devices, "names", sorted)
 
     def set(self, **changes):
-        self.file.write_text(json.dumps(dict(json.loads(self.file.read_text()) if self.file.exists() else {}, **changes)))
+        self.unit.set(**changes)
 
     def get(self, name):
-        return json.loads(self.file.read_text())[name]
+        return self.unit.get(name)
 
     def do(self, run_id=RUN, check=False, allow=(), **more):
         step = {"id": "01-unmask", "host": "w1", "remedy": "unmask_kubelet", "code": ["KM503"], "target": UNIT, "guard": {"allow": list(allow)},
@@ -121,9 +128,8 @@ def test_what_was_enabled_and_unmasked_is_taken_back_together(node):
     assert node.do()["state"] == "done"
     node.set(enabled="disabled")
     step = journal.Step(RUN, "02-enable", "enable", "KM503", node.root)
-    text = node.file.parent / "bin" / "systemctl"
-    text.write_text(text.read_text().replace('elif words[0] == "daemon-reload"', 'elif words[0] in ("enable", "disable"):\n'
-                                             '    unit["enabled"] = words[0] + "d"\nelif words[0] == "daemon-reload"'))
+    text = node.unit.folder.parent / "bin" / "systemctl"
+    text.write_text(text.read_text().replace("daemon-reload)", "enable | disable) echo ${1}d >enabled ;;\ndaemon-reload)"))
     assert kubelet_service.switch(UNIT, durable.digest(b"disabled\n"), "enabled", step)["changed"]
     assert node.take_back() == ["restored", "restored"] and node.get("enabled") == "disabled" and node.etc.is_symlink()
     assert set(node.take_back(run_id=LAST)) == {"already"} and node.etc.is_symlink()
@@ -189,6 +195,16 @@ def test_an_interrupted_one_is_found_and_ended(node, done):
     assert journal.read_run(RUN, node.root)[0]["end"]["result"] == ("committed" if done else "not_done")
 
 
+@pytest.mark.parametrize("held", [{"a1"}, None])
+def test_an_interrupted_one_is_ended_without_a_reload_beside_devices(node, held):
+    """Whoever allowed it was the run that is gone: what came to run meanwhile is not put at stake."""
+    node.do()
+    interrupted(node)
+    node.held, before = held, node.get("asked")
+    assert "is unmasked" in node.recover()["reason"] and node.get("asked") == before
+    assert proof.read(RUN, "01-unmask", node.root)["state"] == "proven"
+
+
 def test_what_somebody_put_in_its_place_stays_open(node):
     node.do()
     node.etc.write_text("[Service]\n")
@@ -213,3 +229,17 @@ def test_where_the_mask_lies(tmp_path):
     empty = [{"path": "/etc/systemd/system/sshd.service", "to": None}]
     assert unit_mask.facts("sshd.service", str(tmp_path)) == {"links": empty, "file": None, "wanted": False}
     assert unit_mask.facts("mine.service", str(tmp_path))["links"] == [] and unit_mask.facts(UNIT, "/nowhere") == {"links": [], "file": None, "wanted": False}
+
+
+def test_a_mask_that_is_gone_and_cannot_be_committed_is_told_to_systemd(node, monkeypatch):
+    sync = durable.sync_folder
+
+    def full(path):
+        if path == str(node.etc.parent):
+            raise OSError(28, "No space left on device")
+        sync(path)
+
+    monkeypatch.setattr(durable, "sync_folder", full)
+    answer = node.do()
+    assert (answer["state"], answer["changed"]) == ("failed", True) and "is unmasked, but that is not proven" in answer["reason"]
+    assert node.get("load") == "loaded" and not os.path.lexists(str(node.etc))

@@ -63,7 +63,7 @@ def booted() -> dict[str, Any]:
     return {"running": {"net.ipv4.ip_forward": "1", "net.bridge.bridge-nf-call-iptables": "1", "net.bridge.bridge-nf-call-ip6tables": "1"},
             "modules": {"br_netfilter": "loaded", "overlay": "loaded"}, "tree": True, "modules_files": [], "cmdline": [], "folders": folders,
             "mounts": [{"point": "/", "source": "/dev/sda1", "type": "ext4", "options": "rw,relatime"}], "selinux": {"enforce": None, "config": None},
-            "container": False}
+            "container": False, "firewall": {}, "denials": None}
 
 
 class World:

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import copy
+
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import EVENTS, FILE_MAX, INSTANCES, NR_OPEN, PID_MAX, WATCHES
 
-CODES = tuple(f"KM4{number:02}" for number in range(1, 11))
+CODES = tuple(f"KM4{number:02}" for number in range(1, 12))
 POD = "777870b5-c64f-42f5-9296-688b9dc212ba"
 SYSCTL, CONF, LINK = "/etc/sysctl.d", "/etc/sysctl.conf", "/etc/sysctl.d/99-sysctl.conf"
 LIMITS_D = "/etc/security/limits.d/90-app.conf"
@@ -79,7 +81,8 @@ class Node:
         return self
 
     def result(self, **options):
-        return judge.judge([self.document], frozenset(CODES), **{"deep": True, **options})
+        # A copy, as each audit has evidence of its own: what was read of a document is kept as long as the document is the same.
+        return judge.judge([copy.deepcopy(self.document)], frozenset(CODES), **{"deep": True, **options})
 
     def verdict(self, code, **options):
         found = {item.code: item.verdict for item in self.result(**options).verdicts}
@@ -114,7 +117,7 @@ def full_of_faults(node):
     node.walk["nofile"] = [{"pid": 1000, "comm": "java", "uid": 0, "open": 9, "soft": 9, "hard": 9}]
     node.limits_d("* hard nofile 2000000\n")
     node.sysctl((f"{SYSCTL}/10-a.conf", f"{INSTANCES} = 512\n"), (f"{SYSCTL}/20-b.conf", f"{INSTANCES} = 300\n"))
-    node.seen["file_nr"] = [9, 9]
+    node.seen.update(file_nr=[9, 9], threads=127432)
     node.seen["units"][0].update(active_state="failed", exec_main_status=205, sets=[{"path": "/a", "line": 1, "text": "LimitNOFILE=3"}])
     node.seen["units"][1]["limit_nofile"] = [-1, -1]
     node.put("kubelet_log", {"lines": ["too many open files"]})

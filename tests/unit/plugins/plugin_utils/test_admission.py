@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, plan, remedies
 
@@ -75,6 +77,69 @@ def test_the_second_pod_of_one_job_is_not_too_much_asked_for(gpus):
     assert found(gpus([refused(placed=True, owner="Job/j")], [pod("a", placed=True)], entries=[entry("a", "gpu-0", "gpu-1")])) == {"KM320"}
 
 
+@pytest.mark.parametrize(("wanted", "codes"), [(None, {"KM320"}), (1, {"KM320"}), (2, {"KM320", "KM321"})])
+def test_a_job_that_wants_several_pods_may_ask_for_too_much_itself(gpus, wanted, codes):
+    """Of as many as it wants at a time none is a second controller manager's."""
+    assert found(gpus([refused(placed=True, owner="Job/j", wanted=wanted)], [pod("a", placed=True)])) == codes
+
+
+def lacking(name="late", asked=800, used=1500, there=2000, resource="cpu", **more):
+    message = f"Pod was rejected: Node didn't have enough resource: {resource}, requested: {asked}, used: {used}, capacity: {there}"
+    return pod(name, 0, 30, **{"phase": "Failed", "reason": f"OutOf{resource}", "message": message, "owner": "ReplicaSet/late", "requests": {},
+                               "compute": {resource: asked}, **more})
+
+
+def asking(name, count, resource="cpu", **more):
+    return pod(name, 0, **{"owner": f"ReplicaSet/{name}", "requests": {}, "compute": {resource: count}, **more})
+
+
+@pytest.mark.parametrize(("resource", "unit", "words"), [
+    ("cpu", 1, "ask for 2.3 CPUs were put on w1, which has 2 CPUs, past"),
+    ("memory", 2 ** 20, "ask for 2300 MiB of memory were put on w1, which has 2000 MiB of memory, past"), ("pods", 1, "ask for 2300 places for pods were"),
+])
+def test_pods_with_node_name_that_ask_for_too_much_cpu_or_memory(gpus, resource, unit, words):
+    late = lacking(resource=resource, asked=800 * unit, used=1500 * unit, there=2000 * unit, placed=True)
+    world = gpus([late], [asking("a", 1400 * unit, resource), asking("b", 100 * unit, resource)])
+    assert found(world) == {"KM320", "KM321"} and words in finding(world, "KM321").summary
+    assert [proof.object for proof in finding(world, "KM321").evidence] == ["Pod n/late", "Pod n/a", "Pod n/b"]
+    assert finding(world, "KM320").because == ("KM321",)
+
+
+def test_what_the_kubelet_lacked_is_told_in_peoples_units(gpus):
+    assert "(cpu: 0.8 asked for, 0.5 available)" in finding(gpus([lacking()]), "KM320").summary
+    late = lacking(resource="memory", asked=2 ** 30, used=2 ** 31, there=5 * 2 ** 29)
+    assert "(memory: 1024 MiB asked for, 512 MiB available)" in finding(gpus([late]), "KM320").summary
+
+
+@pytest.mark.parametrize(("past", "hash_", "codes"), [
+    ([1400], None, {"KM320", "KM321"}),
+    ([100], None, {"KM320"}),                    # without it the rejected one would have found no room either
+    ([1400], "static", {"KM320"}),               # a static pod's mirror: every kubelet names its node
+    ([100] * 14, None, {"KM320", "KM321"}),
+])
+def test_a_pod_that_a_scheduler_placed_is_rejected_over_those_with_node_name(gpus, past, hash_, codes):
+    others = [asking(f"p{number}", count, placed=True, hash=hash_) for number, count in enumerate(past)]
+    world = gpus([lacking(placed=False)], [asking("a", 1900 - sum(past)), *others])
+    assert found(world) == codes
+    if len(past) > 10:
+        assert finding(world, "KM321").evidence[-1].text == "and 6 more pods" and len(finding(world, "KM321").evidence) == 11
+
+
+@pytest.mark.parametrize(("count", "codes"), [(1400, {"KM205", "KM320"}), (50, {"KM320"})])
+def test_two_schedulers_that_fill_a_nodes_cpus(gpus, count, codes):
+    """The other scheduler's pods must be what was too much."""
+    assert found(gpus([lacking(scheduler="volcano")], [asking("a", 1450 - count, scheduler="volcano"), asking("b", count)])) == codes
+
+
+def test_a_replica_set_with_node_name_that_wants_too_many(gpus):
+    """Each that fails is replaced at once, and fails as well."""
+    pods = [asking(f"a{number}", 700, owner="ReplicaSet/late", placed=True) for number in range(2)]
+    world = gpus([lacking(placed=True, wanted=3)], pods)
+    assert found(world) == {"KM320", "KM321"}
+    world.data("api", "rejected")["items"][0]["wanted"] = 2
+    assert found(world) == {"KM320"}
+
+
 def test_two_leaders_are_named_as_the_cause(gpus):
     world = gpus([refused(placed=True, owner="Job/j")], [pod("a", placed=True)])
     world.manifest("m2", "kube-controller-manager", "--leader-elect=false")
@@ -82,10 +147,26 @@ def test_two_leaders_are_named_as_the_cause(gpus):
     assert finding(world, "KM320").because == ("KM101",)
 
 
+def test_two_schedulers_at_work_by_a_configuration_file_are_named_too(gpus):
+    world, config = gpus([refused()], [pod("a")]), {"path": "/s.yaml", "host_path": "/s.yaml", "text": "leaderElection: {leaderElect: false}\n"}
+    world.manifest("m2", "kube-scheduler", "--config=/s.yaml")
+    world.run("m2", "kube-scheduler", "--config=/s.yaml", elect=False, config=config)
+    assert finding(world, "KM320").because == ("KM104",)
+
+
 def test_what_is_wrong_with_another_node_explains_nothing(gpus):
     world = gpus([refused(placed=True, owner="Job/j")], [pod("a", placed=True)])
     next(node for node in world.data("api", "nodes")["items"] if node["name"] == "m3")["devices"] = {GPU: [2, 1]}
     assert found(world) == {"KM320", "KM323"} and finding(world, "KM320").because == ()
+
+
+@pytest.mark.parametrize(("more", "way"), [
+    ({"placed": False}, "(placed by default-scheduler, for Job/late)"),
+    ({"placed": None, "owner": None}, "(schedulerName default-scheduler, without an owner)"),
+    ({"placed": True}, "(nodeName set by Job/late)"), ({"placed": True, "owner": None}, "(nodeName set by its author)"),
+])
+def test_whose_a_rejected_pod_is_and_how_it_came(gpus, more, way):
+    assert finding(gpus([refused(**more)]), "KM320").evidence[0].text.endswith(way)
 
 
 def test_two_schedulers(gpus):
@@ -129,6 +210,15 @@ def test_a_pod_that_is_no_more_may_have_held_its_devices_rightly(gpus):
     assert found(world) == {"KM320"} and "held by pod u-a, container c, which is no more" in finding(world, "KM320").evidence[1].text
 
 
+def test_a_pod_that_is_no_more_but_has_processes_says_so(gpus):
+    """Somebody deleted it with --force: the kubelet may give its devices away, and they are in use."""
+    world = gpus([refused()], [pod("b", 0)], entries=[entry("a", "gpu-0"), entry("c", "gpu-1")])
+    world.documents["w1"]["collectors"]["devices"]["data"]["running"] = ["u-a"]
+    texts = [proof.text for proof in finding(world, "KM320").evidence]
+    assert "which is no more, but had processes when the node was asked" in texts[1] and texts[2].endswith("which is no more")
+    assert texts[3] == "nvidia.com/gpu: capacity 2, allocatable 2"
+
+
 def test_a_pod_that_ended_after_the_rejection_held_its_devices_rightly(gpus):
     world = gpus([refused()], [pod("a", phase="Succeeded", finished_at=stamp(50))], entries=[entry("a", "gpu-0", "gpu-1")])
     assert found(world) == {"KM320"}
@@ -166,6 +256,10 @@ def test_a_plugin_that_does_not_stay_up(gpus):
     container = {"name": "c", "ready": False, "restarts": 7, "waiting": "CrashLoopBackOff", "exit_code": 1, "message": "too many open files"}
     world = gpus([refused()], plugins=[{"namespace": "gpu", "name": "plugin-x", "containers": [container]}])
     assert "KM325" in found(world) and "too many open files" in finding(world, "KM325").evidence[0].text
+    assert finding(world, "KM325").summary.endswith("does not stay up: too many open files")
+    assert "run kubemend.remediation.too_many_open_files" in finding(world, "KM325").remedy
+    container.update(message="no driver")
+    assert "too_many_open_files" not in finding(world, "KM325").remedy and "logs plugin-x -c c --previous" in finding(world, "KM325").remedy
     container.update(ready=True, waiting=None)
     assert "KM325" not in found(world)
 
@@ -178,6 +272,29 @@ def test_names_that_changed_under_running_pods(gpus):
 def test_a_corrupt_checkpoint(gpus):
     assert found(gpus(checksum="wrong")) == {"KM327"}
     assert found(gpus(checksum=None, error="it is not what a kubelet writes (ValueError: it is empty)")) == {"KM327"}
+
+
+STARTED = datetime(2027, 1, 15, 8, 0, 5, tzinfo=timezone.utc).timestamp()
+
+
+@pytest.mark.parametrize(("written", "more", "codes"), [
+    (60, {}, {"KM320", "KM327"}),
+    (3, {}, {"KM320"}),                                              # before it was taken up, as far as clocks can tell
+    (60, {"phase": "Pending"}, {"KM320"}), (60, {"deletion_requested": stamp(50)}, {"KM320"}), (60, {"requests": {}}, {"KM320"}),
+    (60, {"requests": {"x.example/d": 1}}, {"KM320"}),               # no plugin registered it: a DRA driver's
+    (60, {"started": None}, {"KM320"}),                              # evidence of an older release
+    (60, {"hash": "u-b"}, {"KM320"}),                                # a static pod's mirror
+])
+def test_a_checkpoint_that_does_not_know_of_a_pod_that_runs(gpus, written, more, codes):
+    world = gpus([refused(count=3)], [pod("a", **{"started": stamp(5), **more})], entries=[entry("b", "gpu-0")], mtime=STARTED + written)
+    assert found(world) == codes
+    if "KM327" in codes:
+        assert "does not know that n/a has nvidia.com/gpu" in finding(world, "KM327").summary
+
+
+@pytest.mark.parametrize("checkpoint", [{"entries": [entry("a", "gpu-0", "gpu-1")]}, {"entries": [entry("b", "gpu-0")] * 2000}, {"mtime": None}])
+def test_what_the_checkpoint_knows_or_may_know_is_not_lost(gpus, checkpoint):
+    assert "KM327" not in found(gpus([refused(count=3)], [pod("a", started=stamp(5))], **{"mtime": STARTED + 60, **checkpoint}))
 
 
 @pytest.mark.parametrize(("message", "code"), [
@@ -206,6 +323,17 @@ def test_a_node_that_is_no_host_of_the_inventory_is_not_judged(gpus):
     world = gpus(devices=(2, 0))
     del world.documents["w1"]
     assert {item.reason for item in world.judge().not_judged if item.code in ("KM323", "KM324")} == {"limit"}
+
+
+def test_more_pods_than_are_listed(gpus):
+    """A ReplicaSet with nodeName makes thousands in an hour."""
+    world = gpus([refused(), refused("later", second=40)])
+    world.data("api", "rejected")["nodes"]["w1"]["rejected"] = 4812
+    assert "rejected 4812 pods, the newest n/late" in finding(world, "KM320").summary
+    result, clusters = judge.examine([*world.documents.values(), world.api])
+    consent = plan.Consent(1, frozenset(), frozenset([plan.CLEAN_UP]))
+    made = plan.plan(result.findings, clusters, world.documents.__getitem__, consent, remedies.REMEDIES, judge.KEY_DIGITS)
+    assert [step.note for step in made if step.remedy == plan.CLEAN_UP][0].startswith("the newest 2 of 4812, run again for the rest; ")
 
 
 @pytest.mark.parametrize(("wished", "risk", "steps"), [(False, 1, []), (True, 0, [False]), (True, 1, [True])])

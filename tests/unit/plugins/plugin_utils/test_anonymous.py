@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import anonymous, evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import anonymous, evidence, evidence_sources
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.anonymous_addresses import Addresses
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -44,7 +44,7 @@ def certificate(name, *others, authority=False):
 
 @pytest.mark.parametrize("case", SOME)
 def test_nothing_of_a_recorded_cluster_is_left(case):
-    documents = list(evidence.stream([str(FOLDER / case / "evidence")]))
+    documents = list(evidence_sources.stream([str(FOLDER / case / "evidence")]))
     change = anonymous.Anonymous(documents, SECRET)
     told = "\n".join(json.dumps(change.document(document)) for document in documents)
     for document in documents:

@@ -13,7 +13,7 @@ import random
 import tarfile
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import archive, evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import archive, evidence, evidence_sources
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +53,7 @@ def refused(path, data):
     path.write_bytes(data)
     before = sorted(path.parent.parent.rglob("*"))
     with pytest.raises(evidence.EvidenceError) as caught:
-        list(evidence.stream([path]))
+        list(evidence_sources.stream([path]))
     assert sorted(path.parent.parent.rglob("*")) == before
     told = str(caught.value)
     assert told.startswith(f"{path}: ") and told.endswith(".") and "\n" not in told and told.isprintable()
@@ -63,9 +63,9 @@ def refused(path, data):
 def test_what_packed_wrote_is_read(path):
     with open(path, "wb") as file:
         archive.packed(GOOD, file)
-    assert [one["host"] for one in evidence.stream([path])] == ["m1"]
-    assert evidence.find([path], "m1")["reason"] == "no answer"
-    assert evidence.find([path], "m2") == {}
+    assert [one["host"] for one in evidence_sources.stream([path])] == ["m1"]
+    assert evidence_sources.find([path], "m1")["reason"] == "no answer"
+    assert evidence_sources.find([path], "m2") == {}
     first = path.read_bytes()
     with open(path, "wb") as file:
         archive.packed(GOOD, file)
@@ -74,14 +74,14 @@ def test_what_packed_wrote_is_read(path):
 
 def test_what_tar_packs_again_is_read_too(path):
     path.write_bytes(gzip.compress(tar(("evidence/", {"type": tarfile.DIRTYPE}), *GOOD, form=tarfile.GNU_FORMAT)))
-    assert [one["host"] for one in evidence.stream([path])] == ["m1"]
+    assert [one["host"] for one in evidence_sources.stream([path])] == ["m1"]
 
 
 def test_folders_and_bundles_are_merged(path, tmp_path):
     path.write_bytes(gzip.compress(tar(*GOOD[:2], ("evidence/m1.json", document(status="ok")), ("evidence/m2.json", document("m2")))))
     evidence.write(evidence.envelope("m1", "unreachable", "later, but no answer"), tmp_path / "folder")
     evidence.write(evidence.envelope("w1", "ok", ""), tmp_path / "folder")
-    found = {one["host"]: one["status"] for one in evidence.stream([tmp_path / "folder", path])}
+    found = {one["host"]: one["status"] for one in evidence_sources.stream([tmp_path / "folder", path])}
     assert found == {"m1": "ok", "m2": "unreachable", "w1": "ok"}
 
 
@@ -91,8 +91,8 @@ def test_names_that_ustar_has_no_room_for(path):
     assert len(name) <= archive.LONGEST
     with open(path, "wb") as file:
         archive.packed([*GOOD, (name, document(host)), (archive.member_name(evidence.file_name(host, ".cluster.json")), document(host, kind="cluster"))], file)
-    assert [one["host"] for one in evidence.stream([path])] == ["m1", host, host]
-    assert evidence.find([path], host)["host"] == host
+    assert [one["host"] for one in evidence_sources.stream([path])] == ["m1", host, host]
+    assert evidence_sources.find([path], host)["host"] == host
 
 
 @pytest.mark.parametrize("members, sentence", [
@@ -186,9 +186,9 @@ def test_bombs(path, monkeypatch):
 def test_a_fifo_or_a_device_instead_of_a_file_is_not_opened(path):
     os.mkfifo(path)
     with pytest.raises(evidence.EvidenceError, match="no such folder or bundle"):
-        list(evidence.stream([path]))
+        list(evidence_sources.stream([path]))
     with pytest.raises(evidence.EvidenceError, match="no such folder or bundle"):
-        list(evidence.stream(["/dev/zero"]))
+        list(evidence_sources.stream(["/dev/zero"]))
 
 
 @settings(max_examples=60)
@@ -200,6 +200,6 @@ def test_any_bytes_are_refused_or_read(tmp_path_factory, noise, place):
     for data in (gzip.compress(bytes(good)), b"\x1f\x8b" + noise):
         path.write_bytes(data)
         try:
-            list(evidence.stream([path]))
+            list(evidence_sources.stream([path]))
         except evidence.EvidenceError as error:
             assert str(error).isprintable()

@@ -13,7 +13,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import anonymous, archive, bundle, evidence, judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import anonymous, archive, bundle, evidence, evidence_sources, judge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import compare
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
@@ -25,7 +25,7 @@ SECRET = "Zx9QmplantedT7w2"
 
 def case_of(folder, *, stream=None, part=False, **more):
     def read():
-        return evidence.stream([folder])
+        return evidence_sources.stream([folder])
 
     judged = judge.judge(read(), deep=True, part=part)
     run = Run(run_id="20261121T090000Z-1a2b3c", started="2026-11-21T09:00:00Z", finished="2026-11-21T09:00:09Z", mode="observe", report_dir="/home/ops/r",
@@ -34,7 +34,7 @@ def case_of(folder, *, stream=None, part=False, **more):
 
 
 def rows(paths):
-    judged = judge.judge(evidence.stream(paths), deep=True)
+    judged = judge.judge(evidence_sources.stream(paths), deep=True)
     return [[item.code, item.cluster, item.component, item.verdict, [(lack.collector, lack.status) for lack in item.missing]] for item in judged.verdicts] + [
         [item.code, item.severity, item.component, len(item.evidence)] for item in judged.findings]
 
@@ -81,7 +81,7 @@ def test_two_bundles_do_not_tell_that_they_are_of_the_same_hosts(tmp_path):
     found = []
     for name in ("a", "b"):
         bundle.write(str(tmp_path / name), case, True)
-        document = next(evidence.stream([tmp_path / name]))
+        document = next(evidence_sources.stream([tmp_path / name]))
         found.append((document["collectors"]["system"]["data"]["addresses"] if "system" in document["collectors"] else
                       document["collectors"]["nodes"]["data"]["items"][0]["addresses"][0]["address"]))
     assert found[0] != found[1]
@@ -89,7 +89,7 @@ def test_two_bundles_do_not_tell_that_they_are_of_the_same_hosts(tmp_path):
 
 def test_planted_secrets_and_names_are_in_no_member(tmp_path):
     folder = tmp_path / "evidence"
-    for document in evidence.stream([str(FOLDER / "v1.36.3-two-leaders" / "evidence")]):
+    for document in evidence_sources.stream([str(FOLDER / "v1.36.3-two-leaders" / "evidence")]):
         kubelet = document["collectors"].get("kubelet", {}).get("data")
         if kubelet:
             kubelet["argv"] += [f"--token={SECRET}", "--password", SECRET, f"--proxy=https://bob:{SECRET}@proxy.acme.com",

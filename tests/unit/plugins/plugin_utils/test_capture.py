@@ -179,6 +179,14 @@ def test_a_node_that_is_not_proven_is_not_assumed(world):
     assert all(target.on != "w1" for target in made.targets)
 
 
+def test_beside_a_named_pod_a_node_that_is_not_proven_refuses_nothing(world):
+    """Whether the pod is there nobody knows, which must not end the capture of the others."""
+    pod(world, name="web-1", uid=UID, owner=None, pod={"name": "web-1", "uid": UID, "node": "m1"}, siblings=[])
+    world.documents["w1"]["node"] = None
+    made = planned(world, ["kubelet"], pod="default/web-1")
+    assert made.refused == () and any("kubelet of w1 stays at level 0, because which Node" in note for note in made.notes)
+
+
 def test_a_node_that_the_api_does_not_know(world):
     world.documents["w1"]["node"] = "w9"
     assert planned(world, ["kubelet"]).refused == ("kubelet of w1 stays at level 0, because the API knows no Node w9",)
@@ -211,6 +219,27 @@ def test_a_pod_narrows_kubelets_and_says_what_lines_must_hold(world):
     assert {target.on for target in made.targets if target.component == SCHEDULER} == {"m1", "m2", "m3"}
     assert made.needles == ("job-a-x7f2p", "job-a", UID, "job-a-b9k1z", "u2", "job-a-none", *capture.DEVICE_LINES)
     assert made.logging["m1"] == tuple(name for name in ALL if name != "kubelet")  # that one has nothing to do with the pod
+
+
+@pytest.mark.parametrize("change", ["silent", "unproven", "elsewhere"])
+def test_the_node_of_a_pod_that_nobody_looks_at_is_named(world, change):
+    """Without the lines of that kubelet there is hardly anything to see, and nobody would know why."""
+    pod(world, name="web-1", uid=UID, owner=None, pod={"name": "web-1", "uid": UID, "node": "w9" if change == "elsewhere" else "w1"}, siblings=[])
+    if change == "silent":
+        world.silence("w1", "not_asked")
+    elif change == "unproven":
+        world.documents["w1"]["node"] = None
+    made = planned(world, ["kubelet"], pod="default/web-1")
+    assert not made.targets and f"is on {'w9' if change == 'elsewhere' else 'w1'}, and no host that answered is proven to be that Node" in made.notes[-1]
+    # a host of which it is not known may be the one: it is read, and not raised
+    assert [name for name, logs in made.logging.items() if logs] == (["w1"] if change == "unproven" else [])
+    assert not [note for note in planned(world, [SCHEDULER], pod="default/web-1").notes if "is proven" in note]
+
+
+def test_of_many_such_nodes_some_are_named(world):
+    pod(world, name="web-1", uid=UID, owner=None, pod={"name": "web-1", "uid": UID, "node": "w1"},
+        siblings=[{"name": f"web-{number}", "uid": f"u{number}", "node": f"x{number}"} for number in range(9)])
+    assert "is on x0, x1, x2, x3, x4 and 4 more, and no host" in planned(world, ["kubelet"], pod="default/web-1").notes[-1]
 
 
 def test_a_pod_that_is_nowhere_yet_narrows_nothing(world):

@@ -21,6 +21,7 @@ from tests import schemas
 from tests.unit.plugins.plugin_utils.test_log_merge import NOW, document, line
 
 RUN, OTHER = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
+WIDE = 1000  # a terminal in which every line is whole
 SCHEDULER, KUBELET = "level:kube-scheduler", "level:kubelet/w1"
 FIRST = Target("m1", "m1", "kube-scheduler", SCHEDULER, 2, 4, "m1")
 SECOND = Target("m1", "w1", "kubelet", KUBELET, 0, 4, "w1", "ks")
@@ -57,7 +58,7 @@ def became(folder, *targets):
 
 
 def verdict(folder, made=None):
-    done = report.make(str(folder), made or plan())
+    done = report.make(str(folder), made or plan(), WIDE)
     return done.reason, done.sentence
 
 
@@ -144,7 +145,7 @@ def test_where_nothing_can_be_written_nothing_was_raised_and_nothing_is_tried(fo
     why = "nothing was changed: the folder /var/lib/kubemend belongs to somebody else"
     note(folder, RAISED, says(SCHEDULER, "refused", why), error=why)
     note(folder, RESTORED, error=why)
-    made = report.make(str(folder), plan(FIRST))
+    made = report.make(str(folder), plan(FIRST), WIDE)
     assert f"  m1 kube-scheduler: not raised: {why}\n" in made.text and "goes on trying" not in made.text and made.reason == "refused"
 
 
@@ -214,7 +215,7 @@ def test_no_shape_of_an_answer_does_any_harm(folder, first, second):
     for suffix, answer in ((PROBED, first), (RAISED, first), (RESTORED, second)):
         capturing.note(str(folder), "m1", suffix, "ok", "", answer)
     capturing.offered(str(folder), plan())
-    made = report.make(str(folder), plan())
+    made = report.make(str(folder), plan(), WIDE)
     assert not set(EVIL) & set("\x1b\x07\r\u202e") & set(made.text)
 
 
@@ -245,12 +246,13 @@ def test_the_report(folder):
     logs = folder / "capture" / "logs"
     (logs / "w1.json").unlink()
     (logs / "m1.json").write_text(json.dumps(document("m1", line(NOW, "scheduled", "kube-scheduler"), line(NOW - 1, "first", "kube-scheduler"))))
-    made = report.make(str(folder), plan(refused=("api of m1 is full",), notes=("m2: timed out",)))
+    made = report.make(str(folder), plan(refused=("api of m1 is full",), notes=("m2: timed out",)), WIDE)
     assert (made.reason, made.lines) == ("ok", 2)
-    for text in ("Capture of run " + RUN, "  m1 kube-scheduler: 2 -> 4 -> 2 again\n", "  w1 kubelet: 0 -> 4 -> 0 again\n", "  api of m1 is full\n",
+    for text in ("Capture of run " + RUN, "  m1 kube-scheduler: 2 -> 4 -> 2 again\n", "  w1 kubelet: 0 -> 4 -> 0 again\n  (no process tells its level: ",
+                 "  api of m1 is full\n",
                  "  m2: timed out\n", f"kubemend: 2 levels raised, 2 put back; 2 lines of 1 hosts: {folder}/capture/lines.txt\n"):
         assert text in made.text
-    assert (folder / "report.txt").read_text() == made.text
+    assert (folder / "report.txt").read_text().split() == made.text.split()
     assert [text.split("  ")[-1] for text in (folder / "capture" / "lines.txt").read_text().splitlines()] == ["first", "scheduled"]
     found = schemas.checked("report", json.loads((folder / "report.json").read_text()))
     assert (found["mode"], found["exit_reason"], found["capture"]["lines"]) == ("capture", "ok", 2)
@@ -261,12 +263,26 @@ def test_the_report(folder):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("width", [60, 79])
+def test_the_report_is_as_wide_as_the_terminal_but_for_what_is_copied(folder, width):
+    note(folder, RESTORED, says(SCHEDULER, "failed", "HTTP 500 of a component that has a great deal to say about why it did so, and at length"))
+    target = replace(FIRST, step={"id": "raise-kube-scheduler", "diff": "-" + "word " * 40})
+    plans = plan(target, SECOND, notes=("note " * 60,))
+    made, shown = report.make(str(folder), plans, width), report.planned(plans, False, NOW + 90, width)
+    for text in (made.text, shown):
+        long = [line for line in text.splitlines() if len(line) > width]
+        assert all(" " not in line.strip() or line.startswith(("      -word", "  ansible-playbook", "    ansible-playbook")) for line in long)
+        assert "note\n    note" in text
+    assert any(line.endswith(f"kubemend_run_id={RUN}") and line.startswith("  ansible-playbook") for line in shown.splitlines())
+    assert max(map(len, (folder / "report.txt").read_text().splitlines()[:4])) <= 79
+
+
 def test_the_report_of_what_was_not_put_back(folder):
     note(folder, RESTORED, says(SCHEDULER, "failed", "HTTP 500"))
     note(folder, RAISED, says(SCHEDULER, "raised"), says(KUBELET, "refused", "no"))
-    text = report.make(str(folder), plan()).text
+    text = report.make(str(folder), plan(), WIDE).text
     assert "  m1 kube-scheduler: 2 -> 4, NOT PUT BACK: HTTP 500; a service on m1 goes on trying\n" in text and "  w1 kubelet: not raised: no\n" in text
-    assert "kubemend: 1 levels raised, 0 put back" in text
+    assert "kubemend: 1 levels raised, 0 put back" in text and "no process tells" not in text
     found = schemas.checked("report", json.loads((folder / "report.json").read_text()))
     assert (found["exit_code"], found["exit_reason"]) == (2, "failed") and found["capture"]["levels"][0]["restored"] is False
 
@@ -280,7 +296,7 @@ def test_nothing_that_acts_on_a_terminal_reaches_the_report(folder):
     (logs / "m2.json").write_text(json.dumps({**document(EVIL), "status": "error", "reason": EVIL}))
     note(folder, RESTORED, says(SCHEDULER, "failed", EVIL), error=EVIL)
     evil = Target("m1", "m1", EVIL, SCHEDULER, 2, 4, EVIL)
-    made = report.make(str(folder), plan(evil, SECOND, refused=(EVIL,), notes=(EVIL,)))
+    made = report.make(str(folder), plan(evil, SECOND, refused=(EVIL,), notes=(EVIL,)), WIDE)
     for text in (made.text, (folder / "report.txt").read_text(), (folder / "capture" / "lines.txt").read_text(), (folder / "report.json").read_text(),
                  report.planned(plan(evil, notes=(EVIL,)), False, NOW + 90)):
         assert "evil" in text and not set("\x1b\x07\r\u202e") & set(text)
@@ -294,9 +310,9 @@ def test_what_is_shown_before(check, head):
 
 def test_what_is_shown_for_whoever_interrupts_it():
     """After Ctrl-C nobody has anything else: the run, until when, and how to take it back at once."""
-    last = report.planned(plan(), False, NOW + 90).splitlines()[-1]
-    assert last == (f"Run {RUN}: should this be interrupted, the levels go back by themselves at about 2026-11-21T20:02:32Z, or at once with "
-                    f"ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id={RUN}")
+    *_others, last, command = report.planned(plan(), False, NOW + 90, WIDE).splitlines()
+    assert last == f"Run {RUN}: should this be interrupted, the levels go back by themselves at about 2026-11-21T20:02:32Z, or at once with"
+    assert command == f"  ansible-playbook -i INVENTORY kubemend.remediation.revert -e kubemend_run_id={RUN}"
     assert "interrupted" not in report.planned(plan(), True, NOW)
 
 
@@ -315,7 +331,7 @@ def test_the_report_of_a_file_that_was_edited_meanwhile(folder):
     """Nobody but whoever edited it takes it back: no service goes on trying, and no revert would."""
     target, why = replace(FIRST, step={"id": "raise-kube-scheduler"}), "/m.yaml was edited meanwhile: take --v=4 out by hand (before it was: --v=2)"
     note(folder, RESTORED, says(SCHEDULER, "by_hand", why))
-    made = report.make(str(folder), plan(target))
+    made = report.make(str(folder), plan(target), WIDE)
     assert f"  m1 kube-scheduler: 2 -> 4, NOT PUT BACK: {why}\n" in made.text
     assert (made.reason, made.sentence) == ("failed", f"the level of kube-scheduler of m1 was not put back ({why})")
 
@@ -325,7 +341,7 @@ def test_the_report_says_what_was_restarted(folder, again):
     target, kept = replace(FIRST, step={"id": "raise-kube-scheduler"}), f"/var/lib/kubemend/journal/{RUN}/log-kube-scheduler-*"
     note(folder, RAISED, {**says(SCHEDULER, "raised"), "at": "2026-11-21T20:00:00Z"})
     note(folder, RESTORED, *([{**says(SCHEDULER, "restored"), "at": "2026-11-21T20:01:09Z"}] if again else []))
-    text, last = report.make(str(folder), plan(target)).text, "at 2026-11-21T20:01:09Z" if again else "by a service of its host"
+    text, last = report.make(str(folder), plan(target), WIDE).text, "at 2026-11-21T20:01:09Z" if again else "by a service of its host"
     assert f"    by a restart: restarted at 2026-11-21T20:00:00Z, again {last}; what it logged until then: {kept} on m1\n" in text
     level, = schemas.checked("report", json.loads((folder / "report.json").read_text()))["capture"]["levels"]
     assert (level["way"], level["log_until_then"]) == ("restart", kept)
@@ -334,7 +350,7 @@ def test_the_report_says_what_was_restarted(folder, again):
 
 def test_the_report_of_an_edit_that_took_the_level_out(folder):
     note(folder, RESTORED, says(SCHEDULER, "restored", "/m.yaml was edited meanwhile: it runs at level 7 now"))
-    made = report.make(str(folder), plan(replace(FIRST, step={"id": "raise-kube-scheduler"})))
+    made = report.make(str(folder), plan(replace(FIRST, step={"id": "raise-kube-scheduler"})), WIDE)
     assert "  m1 kube-scheduler: 2 -> 4, not raised any more: /m.yaml was edited meanwhile: it runs at level 7 now\n" in made.text and made.reason == "ok"
 
 
@@ -344,7 +360,7 @@ def since(folder, node, **started):
 
 
 def noticed(folder, *targets):
-    made = report.make(str(folder), replace(plan(*targets), begun=NOW - 60))
+    made = report.make(str(folder), replace(plan(*targets), begun=NOW - 60), WIDE)
     return made, json.loads((folder / "report.json").read_text())["notices"]
 
 

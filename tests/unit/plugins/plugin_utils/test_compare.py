@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, evidence_sources, judge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding, HostRow, Missing, NotJudged, Result, Verdict
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import compare, text
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
@@ -153,7 +153,7 @@ def test_the_terminal_says_what_became_of_them():
 def test_a_host_that_falls_silent_loses_nothing():
     """Recorded: two masters elect nobody, then one of them with the same fault does not answer."""
     folder = FOLDER / "v1.18.4-two-leaders" / "evidence"
-    documents = list(evidence.stream([str(folder)]))
+    documents = list(evidence_sources.stream([str(folder)]))
     first = judge.judge(documents, deep=True)
     lost = next(item.host for item in first.findings if item.code == "KM101")
     silent = evidence.envelope(lost, "unreachable", "timed out")

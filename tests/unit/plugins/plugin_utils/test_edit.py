@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import edit, edit_scalar, manifest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import edit, edit_scalar, manifest, yaml_nodes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit import EditRefused, Source, set_argument
 
 HEAD = ("apiVersion: v1\nkind: Pod\nmetadata:\n  name: s\nspec:\n  containers:\n"
@@ -19,7 +19,7 @@ FLAG = "leader-elect"
 @pytest.fixture(params=["CSafeLoader", "SafeLoader"], autouse=True)
 def both_parsers(request, monkeypatch):
     """libyaml is not everywhere, and both must know the same places."""
-    monkeypatch.setattr(manifest, "_LOADER", getattr(manifest.yaml, request.param))
+    monkeypatch.setattr(yaml_nodes, "_LOADER", getattr(yaml_nodes.yaml, request.param))
     return request.param
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evidence on the controller: made, written, refused, merged."""
+"""Evidence on the controller: made, written, refused."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import datetime
 import hashlib
 import json
 import stat
+import time
 
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,7 @@ def test_any_name_is_one_file(tmp_path: Path, host: str, name: str) -> None:
     assert [one.name for one in (tmp_path / "evidence").iterdir()] == [path.name]
     assert written == {"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "size": path.stat().st_size}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert [one["host"] for one in evidence.stream([tmp_path])] == [host]
+    assert evidence.read(path)["host"] == host
 
 
 def _nested(depth: int) -> Any:
@@ -128,7 +129,7 @@ def _nested(depth: int) -> Any:
 def test_what_is_no_evidence_is_refused_by_name(tmp_path: Path, broken: Any, reason: str) -> None:
     (tmp_path / "m1.json").write_text(json.dumps(broken))
     with pytest.raises(evidence.EvidenceError) as caught:
-        list(evidence.stream([tmp_path]))
+        evidence.read(tmp_path / "m1.json")
     assert str(caught.value).startswith(f"{tmp_path / 'm1.json'}: ") and reason in str(caught.value)
 
 
@@ -136,35 +137,49 @@ def test_what_is_no_evidence_is_refused_by_name(tmp_path: Path, broken: Any, rea
 def test_what_is_no_json_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.json").write_bytes(data)
     with pytest.raises(evidence.EvidenceError, match="no JSON, or cut"):
-        list(evidence.stream([tmp_path]))
-
-
-def test_folders_are_merged(tmp_path: Path) -> None:
-    def put(folder: str, host: str, status: str, hour: int) -> None:
-        evidence.write(document(host=host, status=status, collected_at=f"2026-11-21T{hour:02}:00:00Z", reason=folder), tmp_path / folder)
-
-    put("a/evidence", "m1", "ok", 1), put("b", "m1", "unreachable", 2), put("c", "m1", "not_asked", 3)
-    put("a/evidence", "m2", "unreachable", 1), put("b", "m2", "not_asked", 2)
-    put("a/evidence", "m3", "ok", 1), put("b", "m3", "ok", 2)
-    put("b", "m4", "error", 1), put("c", "m4", "unreachable", 4)
-    found = {one["host"]: one["reason"] for one in evidence.stream([tmp_path / "a", tmp_path / "b", tmp_path / "c"])}
-    assert found == {"m1": "a/evidence", "m2": "a/evidence", "m3": "b", "m4": "b"}
-
-
-def test_cluster_and_node_evidence_of_one_host_are_two(tmp_path: Path) -> None:
-    evidence.write(document(), tmp_path)
-    evidence.write(document(kind="cluster"), tmp_path, ".cluster.json")
-    assert [one.get("kind") for one in evidence.stream([tmp_path])] == ["cluster", None]
-
-
-def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(evidence.EvidenceError, match="no evidence"):
-        list(evidence.stream([tmp_path]))
-    with pytest.raises(evidence.EvidenceError, match="no such folder"):
-        list(evidence.stream([tmp_path / "x"]))
+        evidence.read(tmp_path / "a.json")
 
 
 def test_stub(tmp_path: Path) -> None:
     evidence.write_stub(tmp_path, "w9", ["node"])
-    found = next(evidence.stream([tmp_path]))
+    found = evidence.read(tmp_path / "w9.json")
     assert (found["status"], found["groups"], found["collectors"]) == ("not_asked", ["node"], {})
+
+
+DEEP = ["x: " + "[" * 100000, "x: " + "{a: " * 100000, "- " * 100000, "clusters: " + "[" * 100000 + "]" * 100000]
+
+
+@pytest.mark.parametrize("text", DEEP)
+def test_a_kubeconfig_however_deep_ends_nobody(text: str) -> None:
+    """libyaml composes by recursion in C: were it let, this process would be gone."""
+    authority = certificate("kubernetes")
+    assert evidence.finalise(kubelet(text, None, authority))["cluster_key"] == evidence.cluster_key(authority)
+
+
+def test_merge_keys_of_a_kubeconfig_are_not_followed() -> None:
+    text = "".join(f"a{number}: &a{number} {{<<: [{', '.join([f'*a{number - 1}'] * 9)}]}}\n" for number in range(1, 12))
+    begin = time.monotonic()
+    assert evidence.finalise(kubelet("a0: &a0 {k: v}\n" + text))["cluster_key"] is None and time.monotonic() - begin < 5
+
+
+@pytest.mark.parametrize("empty", ["", "null", "~", "''", "[]"])
+def test_an_authority_that_is_not_embedded_is_the_files(empty: str) -> None:
+    authority = certificate("kubernetes")
+    text = f"clusters:\n- cluster: {{certificate-authority-data: {empty}}}\n"
+    assert evidence.finalise(kubelet(text, None, authority))["cluster_key"] == evidence.cluster_key(authority)
+
+
+def test_a_certificate_of_an_unknown_version_proves_nothing() -> None:
+    der = base64.b64decode("".join(certificate("system:node:w1").split("-----")[2].split()))
+    assert der.count(b"\xa0\x03\x02\x01\x02") == 1
+    odd = base64.b64encode(der.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x07")).decode()
+    pem = f"-----BEGIN CERTIFICATE-----\n{odd}\n-----END CERTIFICATE-----\n"
+    with pytest.raises(x509.InvalidVersion):
+        x509.load_pem_x509_certificate(pem.encode())
+    assert evidence.finalise(kubelet("", pem))["node"] is None
+
+
+def test_what_is_no_number_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(evidence.EvidenceError, match="a number without a value"):
+        evidence.write(document(collectors={"system": {"status": "ok", "data": {"x": float("inf")}}}), tmp_path)
+    assert not list(tmp_path.iterdir())

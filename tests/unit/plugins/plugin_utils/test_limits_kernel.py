@@ -46,6 +46,12 @@ def test_the_pod_of_a_process_can_be_found(node):
     assert "crictl" not in node.finding("KM401").remedy  # what an operator may copy
 
 
+def test_a_pod_whose_name_is_known_is_told_by_it(node):
+    node.used_up(holder(7, "app", 100, pod_uid=POD, container_id="0" * 64, pod="shop/leaky-5f8c", container="main"))
+    found = node.finding("KM401")
+    assert "app (pod shop/leaky-5f8c, container main) with 100" in found.summary and "crictl" not in found.remedy and POD not in found.summary
+
+
 def test_a_few_that_are_left_are_not_enough_for_a_kubelet(node):
     node.used_up(opened=3)
     assert "=128 is nearly used up on w1 for root" in node.finding("KM402").summary
@@ -153,9 +159,10 @@ def test_watches(node):
     assert node.present() == ["KM403"] and found.component == WATCHES and found.severity == "critical"
     assert found.summary == "fs.inotify.max_user_watches=65536 is used up on w1 for root, most of them by many (many.service) with 40000"
     assert node.said("KM403").splitlines()[0] == "another inotify watch could not be made by root (ENOSPC)"
+    assert "many (many.service): 1 instance, 40000 watches" in node.said("KM403")
     assert [proof.pid for proof in found.evidence] == [None, 8, 7] and "fs.inotify.max_user_watches=524288" in found.remedy
-    node.seen["inotify"]["watch"] = "untried"  # there was no instance to try it with
-    assert node.verdict("KM403") == "unknown"
+    node.seen["inotify"].update(instance="EMFILE", watch="untried")
+    assert node.verdict("KM403") == "unknown" and node.note("KM403") == "no inotify instance was to be had to try a watch with (EMFILE): see KM402 first"
 
 
 @pytest.mark.parametrize(("told", "verdict"), [
@@ -275,3 +282,26 @@ def test_the_file_that_could_not_be_read_is_named(node):
     assert node.verdict("KM407") == "clear"
     node.put("limits", node.seen, truncated=True)
     assert node.verdict("KM407") == "unknown" and node.note("KM407") == "what is behind the first hundred files could not be read"
+
+
+# KM411
+
+@pytest.mark.parametrize(("threads", "pid_max", "most", "verdict"), [
+    (700, "4194304", "127432", "clear"), (31129, "32768", "127432", "clear"), (31130, "32768", "127432", "present"), (121060, "4194304", "127432", "clear"),
+    (121061, "4194304", "127432", "present"), (None, "32768", "127432", "unknown"), (700, None, "127432", "unknown"), (700, "32768", "much", "unknown"),
+    (40000, "32768", None, "present"), ("700", "32768", "127432", "unknown"), (5, "0", "0", "unknown")])
+def test_threads_against_the_less_of_what_the_machine_counts(node, threads, pid_max, most, verdict):
+    node.seen["threads"] = threads
+    node.seen["kernel"].update({PID_MAX: pid_max, "kernel.threads-max": most})
+    assert node.verdict("KM411") == verdict
+
+
+def test_process_ids_that_are_used_up_are_told_with_the_way_out(node):
+    node.seen["threads"] = 32000
+    node.seen["kernel"][PID_MAX] = "32768"
+    found = node.finding("KM411")
+    assert found.summary == "32000 threads run on w1, and kernel.pid_max is 32768: soon no process and no thread can be started"
+    assert (found.severity, found.risk, found.component) == ("critical", 0, PID_MAX) and "sysctl -w kernel.pid_max=4194304" in found.remedy
+    assert "/proc/sys/kernel/pid_max is 32768" in node.said("KM411")
+    node.seen["kernel"].update({PID_MAX: "4194304", "kernel.threads-max": "30000"})
+    assert "kernel.threads-max = 60000" in node.finding("KM411").remedy

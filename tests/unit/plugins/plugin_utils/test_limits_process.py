@@ -42,11 +42,12 @@ def test_kubelet_and_runtime_are_critical_and_others_are_not(node):
     assert "ls -l /proc/50/fd" in found.remedy and "the limit that its runtime gives the container" in found.remedy
     node.seen["processes"][1].update(open=1000, nofile=[1024, 4096])
     found = node.finding("KM404")
-    assert found.severity == "critical" and "a drop-in with LimitNOFILE= (systemctl edit containerd.service)" in found.remedy
+    assert found.severity == "critical" and "a drop-in of ours for containerd.service" in found.remedy
+    assert "-e kubemend_nofile=NUMBER" in found.remedy and "by hand: LimitNOFILE= by systemctl edit containerd.service" in found.remedy
     assert found.summary == "containerd (containerd.service) of w1 has 1000 of 1024 files open, and 1 other process likewise"
     for unit_ in (None, "a; reboot.service", "session-1.scope"):
         node.seen["processes"][1]["unit"] = unit_
-        assert node.finding("KM404").remedy.endswith("the limit that whoever starts it gives it (of a login: limits.conf)")
+        assert node.finding("KM404").remedy.endswith("the limit that whoever starts it gives it")
     node.seen["processes"][0].update(open=1000, nofile=[1024, 4096])
     assert "maxOpenFiles" in node.finding("KM404").remedy and "2 other processes" in node.finding("KM404").summary
 
@@ -175,6 +176,8 @@ def test_a_unit_that_cannot_start(node):
     assert node.said("KM409").splitlines() == ["activating, exit-code, status=205/LIMITS", f"{dropin}:2 LimitNOFILE=9999999"]
     assert found.remedy == ("set LimitNOFILE= to 1048576 (fs.nr_open) or less in the file that is named, then systemctl daemon-reload and systemctl restart "
                             "kubelet.service")
+    node.seen["init"]["nofile"] = [1073741816, 1073741816]
+    assert node.finding("KM409").remedy.endswith("; or raise fs.nr_open again, which is 1048576: PID 1 may have 1073741816 files since the boot")
     node.seen["units"][0]["sets"] = None
     assert "in the file where systemctl cat kubelet.service shows it" in node.finding("KM409").remedy
     node.seen["init"] = None
@@ -329,3 +332,18 @@ def test_arbitrary_data_costs_no_verdict(data):
 @pytest.mark.parametrize(("value", "number"), [(7, 7), (0, 0), (-1, -1), (-2, None), (True, None), ("7", None), (7.0, None), (1 << 64, None), (None, None)])
 def test_a_number_of_a_node(value, number):
     assert node_limits.number(value) == number
+
+
+def test_a_service_at_its_limit_is_told_with_the_line_that_gives_it(node):
+    sets = [{"path": "/etc/systemd/system/app.service.d/limits.conf", "line": 2, "text": "LimitNOFILE=2048"},
+            {"path": "/etc/systemd/system/app.service", "line": 9, "text": "LimitNPROC=7"}]
+    node.walk.update(nofile=[{"pid": 50, "comm": "app", "uid": 0, "unit": "app.service", "open": 2048, "soft": 2048, "hard": 2048}],
+                     units=[{"name": "app.service", "sets": sets}])
+    found = node.finding("KM404")
+    assert [(proof.path, proof.line, proof.text) for proof in found.evidence if proof.kind == "file"] == [(
+        "/etc/systemd/system/app.service.d/limits.conf", 2, "LimitNOFILE=2048")]
+
+
+def test_a_login_at_its_limit_is_told_how_it_has_more(node):
+    node.walk["nofile"] = [{"pid": 50, "comm": "bash", "uid": 1000, "unit": None, "session": "session-3.scope", "open": 1024, "soft": 1024, "hard": 2048}]
+    assert "ulimit -Sn, up to the hard limit; above that the plan writes a line of ours in limits.d" in node.finding("KM404").remedy

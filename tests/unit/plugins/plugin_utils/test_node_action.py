@@ -12,11 +12,13 @@ import subprocess
 import sys
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_program
+from ansible_collections.kubemend.remediation.plugins.action import node_evidence_info
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, node_program
 
 # Plays ssh: the last argument is what the node's shell gets. FAKE_HOST is the host's address.
 SSH = r'''#!/bin/bash
@@ -40,7 +42,7 @@ PLAY = """
         evidence_dir: "{{ folder }}/evidence"
         collectors: [system, installer]
         groups: [node]
-        timeout: 20
+        timeout: 90
 """
 REMOTE = {
     "plain": {}, "noisy": {}, "silent": {}, "broken": {}, "bare": {}, "huge": {}, "liar": {},
@@ -68,7 +70,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     environment.update(HOME=str(folder), ANSIBLE_FORKS="6", ANSIBLE_HOST_KEY_CHECKING="0", ANSIBLE_LOCAL_TEMP=str(folder / "tmp"))
     environment["ANSIBLE_COLLECTIONS_PATH"] = next(path for path in sys.path if Path(path, "ansible_collections", "kubemend").is_dir())
     done = subprocess.run([sys.executable, "-m", "ansible", "playbook", "-i", str(folder / "inventory.json"), "--check",
-                           str(folder / "play.yml")], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=180)
+                           str(folder / "play.yml")], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
     found: dict[str, Any] = {"output": done.stdout + done.stderr, "rc": done.returncode, "folder": folder}
     for path in (folder / "evidence").glob("*.json"):
         found[path.stem] = json.loads(path.read_text())
@@ -95,6 +97,13 @@ def test_a_node_that_does_not(run: dict[str, Any], host: str, status: str, reaso
     document = run[host]
     assert document["status"] == status and reason in document["reason"] and document["reason"], document
     assert document["collectors"] == {} and document["host"] == host and "\n" not in document["reason"]
+
+
+@pytest.mark.parametrize("module", ["apply_step", "revert_run", "log_level", "level_restart", "drain", "manager_reset", "scheduler_restart", "swap_off"])
+def test_an_audit_ships_nothing_that_changes_a_node(module):
+    sources = node_program._sources("plugins.module_utils.collect.runner", ("plugins.module_utils.collect",))
+    assert node_program.PACKAGE + "plugins.module_utils.collect.journal" in sources
+    assert f"{node_program.PACKAGE}plugins.module_utils.{module}" not in sources
 
 
 def test_the_program_carries_what_it_imports() -> None:
@@ -128,3 +137,49 @@ def test_parameters_are_data_and_nothing_else() -> None:
 def test_the_body_is_made_once() -> None:
     arguments = ("plugins.module_utils.collect.runner:collect", ("plugins.module_utils.collect",))
     assert node_program.body(*arguments) is node_program.body(*arguments)
+
+
+class Answered(node_evidence_info.ActionModule):
+    """The action with a node's answer, and no connection."""
+
+    def __init__(self, folder: Path, collectors: dict[str, Any]) -> None:
+        self.folder, self.collectors = folder, collectors
+        self._play_context = SimpleNamespace(remote_addr="192.0.2.1")
+
+    def _begun(self, tmp: Any, task_vars: Any, spec: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]:
+        return {}, {}, {"evidence_dir": str(self.folder), "groups": ["node"], "timeout": 5}, "w1"
+
+    def _ask(self, host: str, params: Any, task_vars: Any) -> tuple[str, str, dict[str, Any]]:
+        return "ok", "", {"collectors": self.collectors}
+
+
+def _as_error(folder: Path, result: dict[str, Any], reason: str) -> None:
+    document = json.loads((folder / "w1.json").read_text())
+    assert (result["status"], result["role"], result["path"]) == ("error", "unknown", str(folder / "w1.json")) and reason in result["reason"]
+    assert (document["status"], document["reason"], document["groups"]) == ("error", result["reason"], ["node"])
+    assert (document["address"], document["collectors"]) == ("192.0.2.1", {}) and document["asked_at"] <= document["received_at"]
+
+
+@pytest.mark.parametrize("name", ["finalise", "accepted", "role_of"])
+def test_whatever_goes_wrong_with_an_answer_is_an_error_of_its_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    class Unforeseen(Exception):
+        pass
+
+    whole = getattr(evidence, name)
+
+    def breaks(document: dict[str, Any], *args: Any) -> Any:
+        if document["collectors"]:
+            raise Unforeseen("by\x1b nobody")
+        return whole(document, *args)
+
+    monkeypatch.setattr(evidence, name, breaks)
+    _as_error(tmp_path, Answered(tmp_path, {"system": {"status": "ok", "data": {}}}).run(), "Unforeseen: by nobody")
+
+
+def test_the_result_says_what_was_written(tmp_path: Path) -> None:
+    collectors = {"instances": {"status": "ok", "data": {"x": float("inf"), "processes": [
+        {"component": "kube-scheduler", "static": True, "host_network": True}]}}}
+    _as_error(tmp_path, Answered(tmp_path, collectors).run(), "a number without a value")
+    del collectors["instances"]["data"]["x"]
+    result = Answered(tmp_path, collectors).run()
+    assert (result["status"], result["role"], json.loads((tmp_path / "w1.json").read_text())["status"]) == ("ok", "control_plane", "ok")

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import symptoms
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import kubelet_cures, node_kubelet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.plugins.plugin_utils.kubelet_words import AGAIN, CASES, FAILED, HARMLESS, PID, ended, entry, failed, fatal, systemd
+from tests.unit.plugins.plugin_utils.limits_node import Node, holder
 
 PROFILE = settings(deadline=None, database=None, derandomize=True, max_examples=60, suppress_health_check=list(HealthCheck))
 OWN = ("KM505", "KM506", "KM507", "KM510", "KM515", "KM516", "KM517")
@@ -65,6 +67,38 @@ def test_a_cause_that_another_fault_owns_is_named_with_its_code(cause, code):
     assert code in kubelet_cures.words(cause, "x")
 
 
+def test_whatever_fault_a_kubelets_death_names_is_a_cause_of_the_symptom():
+    causes = sorted({case[2] for case in CASES} | {"limits", "oom_kill", "executable", "node_name"})
+    told = " ".join(kubelet_cures.words(cause, what) for cause in causes for what in ("x", kubelet_cures.WATCHES))
+    assert "KM403" in told and set(re.findall("KM[0-9]{3}", told)) <= set(symptoms.SYMPTOMS["node_unreachable"].causes)
+
+
+SWAPPED = failed("failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false")
+NO_INSTANCE = failed("failed to run Kubelet: error creating fsnotify watcher: too many open files")
+
+
+@pytest.mark.parametrize(("swaps", "because"), [("/dev/sda2 partition 4194300 0 -2\n", ("KM504",)), ("", ())])
+def test_a_death_of_swap_is_explained_by_the_swap_that_is_on(world, swaps, because):
+    world.data("w1", "swap")["swaps"] += swaps
+    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(SWAPPED, 1))
+    assert (found.code, found.because) == ("KM502", because)
+
+
+@pytest.mark.parametrize(("holders", "because"), [((), ("KM402",)), ((holder(7, "leaky", 100),), ("KM401",)), (None, ())])
+def test_a_death_of_inotify_is_explained_by_who_used_it_up(world, holders, because):
+    node = Node(world)
+    if holders is not None:
+        node.used_up(*holders)
+    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(NO_INSTANCE, 1))
+    assert (found.code, found.because) == ("KM502", because)
+
+
+def test_a_death_that_is_not_certain_is_explained_by_nothing(world):
+    world.data("w1", "swap")["swaps"] += "/dev/sda2 partition 4194300 0 -2\n"
+    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 2}, dead(SWAPPED, 1))
+    assert (found.code, found.because) == ("KM502", ())
+
+
 def test_watches_are_another_fault_than_instances(world):
     line = fatal("Failed to start cAdvisor inotify_add_watch /sys/fs/cgroup/x: no space left on device")
     dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 255}, dead(line, 255))
@@ -78,7 +112,7 @@ def test_watches_are_another_fault_than_instances(world):
 def test_one_that_was_stopped_died_of_nothing(world, unit, words, remedy):
     verdicts, (found,) = judged(world, unit, [*dead(fatal("unknown flag: --old"), 255), systemd("Stopped kubelet.service - kubelet.")])
     assert said(verdicts) == {**CLEAR, "KM502": "present"} and words in found.summary and remedy in found.remedy and "--old" not in found.summary
-    assert found.evidence[-1].text.endswith("Stopped kubelet.service - kubelet.")
+    assert found.evidence[-1].text.startswith("the last line of its journal: ") and found.evidence[-1].text.endswith("Stopped kubelet.service - kubelet.")
     assert said(judged(world, unit, status="error")[0]) == {**CLEAR, "KM502": "present"}
 
 
@@ -239,9 +273,15 @@ def test_credentials_that_a_power_cut_emptied(world, kubelet, code, path):
 @pytest.mark.parametrize(("path", "words"), [
     ("/var/lib/kubelet/config.yaml", "kubeadm upgrade node phase kubelet-config"), ("/var/lib/kubelet/pod_status_manager_state", "drain the node, and move"),
     ("/var/lib/kubelet/pki/kubelet-server-current.pem", "makes another"), ("/etc/kubernetes/pki/ca.crt", "from a node of the same cluster"),
-    ("/etc/kubernetes/kubelet.conf", "system:node:w1")])
+    ("/etc/kubernetes/kubelet.conf", "system:node:w1"), ("/etc/kubernetes/kubelet-config.yaml", "kubespray's cluster.yml with --tags node and --limit")])
 def test_each_file_has_its_own_way_back(path, words):
     assert words in kubelet_cures.emptied(path, "w1")
+
+
+def test_a_configuration_of_kubespray_is_not_written_by_kubeadm(world):
+    line = failed("failed to load kubelet config file, path: /etc/kubernetes/kubelet-config.yaml, error: strict decoding error: x")
+    dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))
+    assert found.code == "KM506" and "mend /etc/kubernetes/kubelet-config.yaml; kubespray's cluster.yml" in found.remedy and "kubeadm" not in found.remedy
 
 
 def test_the_values_that_protect_kernel_defaults_wants():

@@ -48,6 +48,9 @@ class Node:
     def version(self, version):
         self.world.documents["w1"]["collectors"]["pinning"] = {"status": "ok", "data": {"kubelet_version": version and f"Kubernetes {version}"}}
 
+    def argv(self, *words):
+        self.world.documents["w1"]["collectors"]["kubelet"]["data"]["argv"] = list(words)
+
     def set(self, unit=None, **changes):
         units = [{**UP, **unit}] if isinstance(unit, dict) else WELL["units"] if unit is None else unit
         self.told("w1", copy.deepcopy({**WELL, "units": units, **changes}))
@@ -182,7 +185,19 @@ def test_one_call_without_an_answer_is_doubtful_alone(node, healthz, kubelet, li
 def test_what_calls_do_not_tell(node, calls, version, verdict):
     node.set(calls=calls)
     node.version(version)
+    node.argv("kubelet", "--container-runtime=remote")
     assert (node.verdict(), node.judged()[1]) == (verdict, [])
+
+
+@pytest.mark.parametrize(("calls", "argv", "verdict"), [
+    ({"v1": 0, "v1alpha2": 12}, ["--config=/x"], "clear"), ({"v1": 0, "v1alpha2": 12}, ["--container-runtime", "remote"], "unknown"),
+    ({"v1": 0, "v1alpha2": 12}, [], "unknown"), ({"v1": 12, "v1alpha2": 0}, ["--config=/x"], "unknown")])
+def test_a_kubelet_that_needs_no_flag_for_containerd_is_of_1_24_or_newer(node, calls, argv, verdict):
+    """However well it is: one that runs says so for minutes after its runtime was replaced."""
+    node.set(calls=calls)
+    node.version(None)
+    node.argv("kubelet", *argv)
+    assert node.verdict() == verdict
 
 
 @pytest.mark.parametrize(("lines", "found"), [

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
-import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, pending_told
+from pathlib import Path
 
+import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence_sources, judge, pending_told
+
+RECORDED = Path(__file__).resolve().parents[3] / "fixtures" / "recorded"
 SINCE = "2027-01-15T07:59:58Z"
 FORBIDDEN = ('GET /api/v1/pods: HTTP 403 pods is forbidden: User "narrow" cannot list resource "pods" in API group "" at the cluster scope',
              'GET /apis/apps/v1/daemonsets: HTTP 403 daemonsets.apps is forbidden: User "narrow" cannot list resource "daemonsets" in API group "apps" at the '
@@ -69,6 +72,12 @@ def test_the_api_is_down(world):
     assert sentence.startswith("the API does not answer (m1: connection refused): which pods stay Pending is not known") and wrong is None
 
 
+def test_the_api_of_a_real_cluster_is_down():
+    (sentence,), wrong = pending_told.told(judge.examine(evidence_sources.stream([str(RECORDED / "v1.36.3-api-down" / "evidence")]))[1], pending_told.SYMPTOM)
+    assert sentence.startswith("the API does not answer (m3: /etc/kubernetes/admin.conf (https://") and "connection refused" in sentence and wrong is None
+    assert sentence.endswith(": which pods stay Pending is not known before it does; what the hosts themselves say is judged below")
+
+
 def test_rights_that_are_missing(world):
     for name, error in zip(("pending", "unmade"), FORBIDDEN):
         world.api["collectors"][name] = {"status": "denied", "data": None, "error": error, "source": "https://m1:6443 as /root/narrow.conf"}
@@ -83,6 +92,19 @@ def test_each_reason_and_the_nodes_that_it_excludes(world):
         assert told(world, symptom) == ((
             f"pod shop/a is Pending, without a node: since {SINCE} default-scheduler says Insufficient cpu: w1; node(s) had untolerated taint(s) "
             "node-role.kubernetes.io/control-plane: m1, m2, m3 (as it should be)",), None)
+
+
+@pytest.mark.parametrize(("version", "message", "more"), [
+    ("v1.18.4", "3 node(s) didn't match node selector.", True), ("v1.18.4-tke.3", "3 node(s) didn't match node selector.", True),
+    ("v1.26.3", "3 node(s) didn't match node selector.", False), ("v1.18.4", "4 node(s) didn't match node selector.", False)])
+def test_a_message_that_passes_over_a_node(world, version, message, more):
+    for name in ("m1", "m2", "m3"):
+        next(one for one in world.data(name, "component_http")["components"] if one["component"] == "kube-scheduler")["metrics"]["git_version"] = version
+    asked(world)
+    waits(world, "items", message=f"0/4 nodes are available: {message}", off=["m1", "m2", "w1"])
+    (sentence,), dummy = told(world)
+    assert ("m1, m2, w1 (as it should be); it says nothing of 1 of 4 nodes: whether one is lost, KM202 tells" in sentence) is more
+    assert ("nothing of" in sentence) is more
 
 
 @pytest.mark.parametrize(("name", "more", "node", "said"), [

@@ -141,9 +141,14 @@ def test_the_way_out_of_a_state_over_which_no_kubelet_starts(text, running, said
     assert said in node.findings()[0].remedy
 
 
+# Written by a kubelet of 1.36.3.
+MEMORY = '{"policyName":"None","machineState":{},"checksum":4236770233}'
+
+
 @pytest.mark.parametrize(("text", "wanted", "present"), [
-    ('{"policyName":"None","machineState":{},"checksum":4236770233}', "", []),
-    ('{"policyName":"None","machineState":{},"checksum":4236770233}', "memoryManagerPolicy: Static\n", ["KM310"]),
+    (MEMORY, "", []),
+    (MEMORY, "memoryManagerPolicy: Static\n", ["KM310"]),
+    (MEMORY.replace("770233", "770234"), "", ["KM310"]), (MEMORY.replace("{}", '{"0":null}'), "", ["KM310"]),
     ('{"policyName":"Static"}', "", ["KM310"]),
     ("", "", ["KM310"]), ("[]", "", ["KM310"]), ('{"policyName":5}', "", ["KM310"]),
 ])
@@ -151,6 +156,38 @@ def test_the_memory_manager(text, wanted, present):
     node = Node(config="kind: KubeletConfiguration\n" + wanted)
     node.seen["memory_state"] = record("memory_manager_state", text)
     assert node.present() == present
+
+
+@pytest.mark.parametrize("text", ['{"policyName":"None","machineState":{}}', MEMORY[:-1] + ',"podEntries":{"a":{}}}'])
+def test_a_memory_state_whose_checksum_tells_nothing_is_unknown_and_not_clear(text):
+    node = Node(config="kind: KubeletConfiguration\n")
+    node.seen["memory_state"] = record("memory_manager_state", text)
+    assert node.verdicts()["KM310"] == "unknown"
+    node.seen["memory_state"] = record("memory_manager_state", MEMORY)
+    assert node.verdicts()["KM310"] == "clear"
+
+
+# What a kubelet of 1.36.3 writes when its static memory manager finds another machine, and what systemd says of it.
+OTHER_MACHINE = "[memorymanager] the expected machine state is different from the real one"
+NO_RESERVATION = "[memorymanager] failed to get reserved memory for NUMA node"
+
+
+@pytest.mark.parametrize(("words", "present"), [(OTHER_MACHINE, ["KM310"]), (NO_RESERVATION, [])])
+def test_a_memory_state_of_another_machine_is_known_by_what_its_kubelet_died_of(words, present):
+    node = Node(config="kind: KubeletConfiguration\n")
+    node.seen["memory_state"] = record("memory_manager_state", MEMORY)
+    assert node.present() == []
+    node.kubelet.update(process=None, unit={"name": "kubelet.service", "load_state": "loaded", "active_state": "activating", "sub_state": "auto-restart",
+                                            "unit_file_state": "enabled", "result": "exit-code", "main_pid": 0, "n_restarts": 7, "exec_main_status": 1,
+                                            "exec_main_code": 1})
+    node.document["collectors"]["kubelet_end"] = {"status": "ok", "data": {"unit": "kubelet.service", "lines": [
+        "2026-11-23T10:00:00+0000 w1 systemd[1]: Started kubelet.service - kubelet.",
+        "2026-11-23T10:00:01+0000 w1 kubelet[900]: E1123 10:00:01.000000     900 kubelet.go:1700] \"Failed to start ContainerManager\" "
+        f"err=\"start memory manager error: {words}\"",
+        "2026-11-23T10:00:01+0000 w1 systemd[1]: kubelet.service: Main process exited, code=exited, status=1/FAILURE",
+        "2026-11-23T10:00:01+0000 w1 systemd[1]: kubelet.service: Failed with result 'exit-code'."]}}
+    assert node.present() == present
+    assert not present or any(words in (proof.text or "") for proof in node.findings()[0].evidence if proof.kind == "log")
 
 
 def test_a_memory_state_of_zeros_is_no_state_and_an_unread_one_is_unknown():
@@ -185,7 +222,8 @@ def test_a_set_decided_a_moment_ago_is_on_its_way():
 
 
 @pytest.mark.parametrize(("version", "words"), [
-    ("Kubernetes v1.18.4", "where it stays so, the write fails"), ("Kubernetes v1.30.1", "does not heal"), (None, "does not heal")])
+    ("Kubernetes v1.18.4", "where it stays so, the write fails"), ("Kubernetes v1.30.1", "does not heal"), (None, "does not heal"),
+    ("Kubernetes v1.22.17", "is not known here")])
 def test_who_heals_drift(version, words):
     node = Node(state(default="0,2-3", entries={POD: {"app": "1"}}))
     node.seen.update(containers=[container(POD, "app", "0-3")], kubelet_version=version)
@@ -206,6 +244,32 @@ def test_a_freezer_that_does_not_freeze_is_no_stale_state(line):
     (finding,) = node.findings()
     assert finding.code == "KM311" and "a reset of it cures nothing" in finding.summary and "move" not in (finding.remedy or "")
     assert any("stuck (pid 9, D)" in (proof.text or "") for proof in finding.evidence)
+
+
+def stuck(identity, name):
+    return {"pod_uid": POD, "pod": "shop/" + name, "name": "app", "container_id": identity * 64, "tasks": [[9, "nfs-" + name, "D"]]}
+
+
+@pytest.mark.parametrize(("line", "shown"), [(RETURNED.replace("update container", "update container " + "a" * 64), ["nfs-one"]),
+                                             (LOGGED, ["nfs-one", "nfs-two"])])
+def test_the_tasks_that_do_not_freeze_are_named_of_the_container_that_the_line_names_or_of_all(line, shown):
+    """runc thaws the cgroup again once it has given up: what is left to see is the task in state D."""
+    node = Node(state(default="0-3"))
+    node.seen["stuck"] = [stuck("a", "one"), stuck("b", "two")]
+    assert node.present() == []  # a task waits for its disk: no fault
+    node.document["collectors"]["kubelet_log"]["data"]["lines"] = [line]
+    texts = " ".join(proof.text or "" for proof in node.findings()[0].evidence)
+    assert [name for name in ("nfs-one", "nfs-two") if f"{name} (pid 9, D); container app of pod shop/{name[4:]}" in texts] == shown
+
+
+@pytest.mark.parametrize(("runc", "words"), [("runc version 1.1.7", "it only logs that"), ("runc version 1.1.5+ds1", "it only logs that"),
+                                             ("runc version 1.1.8", "it returns the error (since"), ("runc version 1.3.0-rc.1", "it returns the error (since"),
+                                             ("runc by hand", "(since 1.1.8 it returns the error, before it only logged it)")])
+def test_which_runc_returns_the_error(runc, words):
+    node = Node(state(default="0-3"))
+    node.document["collectors"]["kubelet_log"]["data"]["lines"] = [RETURNED]
+    node.seen["runc"] = runc
+    assert any(words in (proof.text or "") for proof in node.findings()[0].evidence)
 
 
 @pytest.mark.parametrize("lost", ["kubelet", "pinning"])
@@ -259,7 +323,7 @@ def test_a_kubelet_whose_command_line_is_not_seen_is_told_nothing_that_is_known(
 
 def test_a_drop_in_that_cannot_be_read_may_overrule_the_file():
     node = Node(NONE_STATE, config="cpuManagerPolicy: none\nmemoryManagerPolicy: None\n")
-    node.seen["memory_state"] = record("memory_manager_state", '{"policyName":"None"}')
+    node.seen["memory_state"] = record("memory_manager_state", MEMORY)
     node.kubelet["config_dropins"] = [{"path": "/d.conf", "text": None, "masked": [], "error": "denied"}]
     assert {node.verdicts()[code] for code in ("KM301", "KM310")} == {"unknown"}
     node.kubelet["argv"] = ["kubelet", "--cpu-manager-policy=none", "--memory-manager-policy=None"]

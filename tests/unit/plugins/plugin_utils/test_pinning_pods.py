@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import stat
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, patch_files, patch_plan, plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, patch_files, patch_plan, plan, report_folder
 
 STATE = {"none": '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}',
          "static": '{"policyName":"static","defaultCpuSet":"0-3","checksum":611748604}'}
@@ -150,13 +151,45 @@ def test_the_action_writes_them_for_their_owner_only(nodes, operator):
     find(world, item(), pod())
     for name, document in {**world.documents, "m1.cluster": world.api}.items():
         operator.write(f"evidence/{name}.json", json.dumps({**document, "duration_ms": 0, "tool_version": "0.1.0"}))
-    stale = operator.write("report/patches/old.yaml", "")
+    others = operator.write("report/patches/old.yaml", "")
     done = operator.run("replay", "-e", "kubemend_evidence=evidence", "-e", "kubemend_deep=true", inventory=None)
     assert done.rc == 0, done.output
     path = operator.folder / "report" / "patches" / "n-deployment-d.yaml"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and not stale.exists()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and others.exists()
     finding, = [one for one in done.report()["findings"] if one["code"] == "KM313"]
     assert finding["command"] in done.stdout  # in one line, to be copied
+    # A run that has none takes away what the former wrote, and nothing of anybody else.
+    operator.write("report/patches/kept.yaml", path.read_text(encoding="utf-8"))
+    done = operator.run("replay", "-e", "kubemend_evidence=evidence", inventory=None)
+    assert done.rc == 0, done.output
+    assert sorted(one.name for one in path.parent.iterdir()) == ["kept.yaml", "old.yaml"]
+
+
+def test_patches_of_somebody_else_or_changed_stay(tmp_path):
+    folder = tmp_path / "patches"
+    assert report_folder.write_patches(folder, {}) == [] and not folder.exists()
+    assert report_folder.write_patches(folder, {"a.yaml": "a", "b.yaml": "b", "c.yaml": "c"}) == []
+    (folder / "b.yaml").write_text("mine now", encoding="utf-8")
+    (folder / "d.yaml").write_text("mine", encoding="utf-8")
+    (folder / "c.yaml").unlink()
+    (folder / "c.yaml").symlink_to(folder / "d.yaml")
+    assert report_folder.write_patches(folder, {"b.yaml": "B", "d.yaml": "D", "e.yaml": "E"}) == ["b.yaml", "d.yaml"]
+    assert {one.name: one.read_text(encoding="utf-8") for one in folder.glob("*.yaml")} == {
+        "b.yaml": "mine now", "c.yaml": "mine", "d.yaml": "mine", "e.yaml": "E"}
+    report_folder.remove_patches(folder)
+    report_folder.remove_patches(folder)
+    assert sorted(one.name for one in folder.iterdir()) == ["b.yaml", "c.yaml", "d.yaml"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[1]", "{\"../kept\": \"%s\"}", "{\"a\": 1}", "[" * 100000])
+def test_a_list_of_patches_that_is_none_removes_nothing(tmp_path, text):
+    kept, folder = tmp_path / "kept", tmp_path / "patches"
+    kept.write_text("x", encoding="utf-8")
+    folder.mkdir()
+    (folder / "a").write_text("x", encoding="utf-8")
+    (folder / report_folder.WRITTEN).write_text(text.replace("%s", hashlib.sha256(b"x").hexdigest()), encoding="utf-8")
+    assert report_folder.write_patches(folder, {"b": "b"}) == []
+    assert kept.exists() and (folder / "a").exists() and (folder / "b").exists()
 
 
 CONFIG = "kind: KubeletConfiguration\ncpuManagerPolicy: static\n"

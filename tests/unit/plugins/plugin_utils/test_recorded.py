@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence_sources, judge
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "recorded"
 CASES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) if FOLDER.is_dir() else []
@@ -22,7 +22,7 @@ CASES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) if FOLDE
 
 def rows(case: str) -> list[list]:
     """Every verdict that says something, and every finding's place."""
-    result = judge.judge(evidence.stream([str(FOLDER / case / "evidence")]), deep=True)
+    result = judge.judge(evidence_sources.stream([str(FOLDER / case / "evidence")]), deep=True)
     told = [[item.verdict, item.code, item.host, item.component, sorted({lack.host for lack in item.missing})]
             for item in result.verdicts]
     told += [["finding", item.code, item.host, item.component, [proof.path for proof in item.evidence if proof.path]]
@@ -55,16 +55,14 @@ def test_every_fault_was_judged_both_ways_on_real_evidence(code):
 # What no lab cluster was made to show, with the reason; hand-written evidence in test_judge.py covers it where it exists.
 WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM111": {"present": "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"},
-    "KM201": {"present": "recorded clusters have one zone; test_scheduling_tree.py has the incident", "unknown": "no lab runs a vendor's build"},
-    "KM202": {"present": "recorded clusters have one zone; test_scheduling_tree.py has the incident", "unknown": "no lab runs a vendor's build"},
+    **{code: {"unknown": "no lab runs a vendor's build; test_scheduling_tree.py has some"} for code in ("KM201", "KM202")},
     "KM203": {"present": "no cluster was recorded without a scheduler; test_scheduling_pending.py has some"},
     "KM204": {"present": "no recorded pod waits for a scheduler that nobody runs; test_scheduling_pending.py has some"},
     **{code: {"present": "recorded clusters have no such pods; test_scheduling_pending.py has them"}
        for code in ("KM210", "KM211", "KM212", "KM213", "KM214", "KM215")},
     **{code: {"present": "recorded clusters have no such pods; test_scheduling_pending.py and the lab's test_pending.py have them"}
        for code in ("KM216", "KM217", "KM224", "KM225")},
-    **{code: {"present": "recorded before it was asked for; test_scheduling_turn.py and the lab's test_pending.py have them",
-              "clear": "recorded before it was asked for; test_scheduling_turn.py has it"}
+    **{code: {"present": "recorded clusters have no such pods; test_scheduling_turn.py and the lab's test_pending.py have them"}
        for code in ("KM218", "KM219", "KM220", "KM221", "KM222", "KM223")},
     "KM329": {"present": "on two CPUs what is left beside the one that is pinned is less than a whole one: the kubelet says OutOfcpu"},
     "KM330": {"present": "the lab's kubelets run without a static memory manager"},
@@ -72,17 +70,20 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM403": {"present": "the kernel gives watches for all of the machine's memory; a lab that uses them up takes the machine with it"},
     "KM405": {"present": "file handles are the whole machine's: whoever uses them up stops the tests too"},
     "KM408": {"clear": "no node of the lab has a limit of everybody that is below its services'; test_limits_process.py has one"},
+    "KM411": {"present": "no lab fills the machine that it runs on with threads; test_limits_kernel.py has some"},
     "KM410": {"clear": "every runtime of the lab comes with LimitNOFILE=infinity; test_limits_process.py has others"},
     "KM409": {"present": "systemd gives a unit the most that it can have where the kernel refuses more; only other limits of older ones end so"},
     "KM515": {"present": "the lab's nodes share the machine's cgroups, of which its kubelets are told not to mind"},
     "KM516": {"present": "no kubelet of the lab has dockershim"},
     "KM517": {"present": "the lab's kubelets may not change the machine's kernel; test_node_kubelet.py has their last words"},
-    "KM521": {"present": "a file system of the lab is the machine's; test_node_boot.py has them"},
+    "KM521": {"present": "recorded before the lab's folder-read-only; test_node_boot.py has others"},
     "KM522": dict.fromkeys(("present", "clear"), "no machine of the lab has SELinux; test_node_boot.py has them"),
     "KM518": {"present": "the lab's nodes keep their addresses, which podman gives them; test_node_identity.py has others"},
-    "KM523": {"present": "memory, disk and process ids are the whole machine's; test_node_network.py has kubelets that are short of them"},
+    "KM523": {"present": "recorded before the lab's memory-pressure; test_node_network.py has others"},
     "KM525": {"present": "the recorded kubelets had just started, or told no reason; test_node_way.py has others"},
-    "KM526": dict.fromkeys(("present", "clear", "unknown"), "recorded before the controller noted its times; the lab's nodes share the machine's clock"),
+    "KM526": dict.fromkeys(("present", "unknown"), "the lab's nodes share the machine's clock; most were recorded before the controller noted its times"),
+    "KM527": dict.fromkeys(("present", "clear"), "recorded before firewalls were looked at; test_node_firewall.py has those of distributions"),
+    "KM528": dict.fromkeys(("present", "clear"), "no machine of the lab has SELinux; test_node_firewall.py has its denials"),
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
     "KM903": {"present": "recorded before levels were journalled; it is made real in tests/lab/test_capture.py"},
 }

@@ -57,6 +57,8 @@ FORMS = {
     "user of curl, in quotes": f"curl -u 'admin:two {SECRET}' https://x",
     "user of curl in a log": f'"curl -u \\"admin:{SECRET}\\" https://x"',
     "password with a slash in a URL": f"mysql://u:pa/{SECRET}@h:3306/db",
+    "password that begins as a port does": f"amqp://bob:8080/{SECRET}@h",
+    "password that begins as a port does, without a user": f"redis://:6379#{SECRET}@h/0",
     "password with a question mark in a URL": f"redis://:pa?{SECRET}@h",
     "passphrase of several words": f'passphrase "two {SECRET} words"',
     "password of several words in a log": f"wrong password 'two {SECRET}' for bob",
@@ -126,6 +128,7 @@ def test_by_where_it_stands(value):
     "enable-bootstrap-token-auth=true", "Environment=KUBELET_EXTRA_ARGS=--node-ip=10.0.0.1", "-----BEGIN CERTIFICATE-----\nMIIC\n-----END CERTIFICATE-----",
     "docker run -u 1000:1000 --user 0:0", "journalctl -u kubelet -n 5", "etcdctl -u https://10.0.0.1:2379", "secret \"kube-system/tls\" not found",
     "docker-pullable://registry:5000/a/b@sha256:0123", "http://10.0.0.1:8080/x?mail=a@b", "Bearer realm=\"x\"", "a bearer token, bearer tokens and bearer auth",
+    "http://localhost:10248/healthz?for=a@b", "docker-pullable://m1.corp:5000/a@sha512:0123", "https://m1:6443/api/v1/pods",
     "wrong password, enter the passphrase", "failed to get token: unauthorized"[:19], "authorization:\n  mode: Webhook",
 ])
 def test_what_is_none_stays(text):
@@ -134,14 +137,17 @@ def test_what_is_none_stays(text):
 
 @pytest.mark.parametrize("text, told", [
     ("curl -u admin:hunter2 https://x", "curl -u admin:******* https://x"), ("curl --user admin:hunter2", "curl --user admin:*******"),
-    ("mysql://u:pa/ss@h", "mysql://*******@h"), ('passphrase "two words here"', 'passphrase "**************"'), ("Bearer   abcdefgh", "Bearer   ********"),
+    ("mysql://u:pa/ss@h", "mysql://*******@h"), ("https://user:8080x@h", "https://user:*****@h"), ("https://user:80/x@h", "https://*********@h"),
+    ('passphrase "two words here"', 'passphrase "**************"'), ("Bearer   abcdefgh", "Bearer   ********"),
 ])
 def test_what_is_left_of_it(text, told):
     assert redact.text(text) == told == redact.text(told)
 
 
 @pytest.mark.parametrize("part", [
-    "://a:", "://a:/", "://a:b/", "-u ", "-u \"a:", "-u 'a:", "-u a:*", "--user a", "bearer a", "bearer ", "password 'a", "passphrase \"", "\\", "a", "*", " ",
+    "://a:", "://a:/", "://a:8/", "://1.1.1.1:8/", "://a:b/", "-u ",
+    "-u \"a:", "-u 'a:", "-u a:*", "--user a", "bearer a", "bearer ", "password 'a", "passphrase \"",
+    "\\", "a", "*", " ",
 ])
 @pytest.mark.parametrize("head", ["", "@ -u a:", "://u:p/", "passphrase \"", "bearer "])
 def test_no_text_takes_long(head, part):
@@ -187,3 +193,11 @@ def test_whatever_stands_before_it(before, name, between):
     told = redact.text(before + between + FORMS[name])
     assert not any(mark in told.lower() for mark in MARKS)
     assert len(told.encode("utf-8", "surrogatepass")) == len((before + between + FORMS[name]).encode("utf-8", "surrogatepass"))
+
+
+@given(st.from_regex(r"[a-z][a-z0-9._-]{0,12}", fullmatch=True).filter(lambda name: name != "localhost"), st.from_regex(r"[0-9]{1,6}", fullmatch=True),
+       st.text("/?#:abz09.,;=&%+-", max_size=60), st.sampled_from(["https", "http", "amqp", "redis"]), st.text("/?#:x8", max_size=20))
+def test_a_password_in_a_url_that_begins_as_a_port_does(user, digits, middle, scheme, end):
+    told = redact.text(f"see {scheme}://{user}:{digits}{middle}{SECRET}{end}@h.example.com/x y")
+    assert SECRET not in told and told.startswith(f"see {scheme}://") and told.endswith("@h.example.com/x y")
+    assert redact.text(told) == told

@@ -25,12 +25,16 @@ GPU = Refusal("devices", "nvidia.com/gpu", 2, 0)
     ("UnexpectedAdmissionError", "Pod Allocate failed due to not enough cpus available to satisfy request, which is unexpected", Refusal("cpu")),
     ("UnexpectedAdmissionError", "Allocate failed due to [memorymanager] failed to get the default NUMA affinity, no NUMA nodes with enough memory "
      "is available, which is unexpected", Refusal("memory")),
-    ("OutOfcpu", "Pod Node didn't have enough resource: cpu, requested: 1000, used: 1500, capacity: 2000", Refusal("resource", "cpu", 1000, 500)),
+    ("OutOfcpu", "Pod Node didn't have enough resource: cpu, requested: 1000, used: 1500, capacity: 2000", Refusal("resource", "cpu", 1000, 500, 2000)),
     ("OutOfnvidia.com/gpu", "Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, requested: 2, used: 2, capacity: 2",
-     Refusal("resource", "nvidia.com/gpu", 2, 0)),
+     Refusal("resource", "nvidia.com/gpu", 2, 0, 2)),
     ("OutOfpods", "", Refusal("resource", "pods")),
     ("TopologyAffinityError", "Pod Resources cannot be allocated with Topology locality", Refusal("topology")),
-    ("SMTAlignmentError", "Pod SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2", Refusal("smt")),
+    ("SMTAlignmentError", "Pod SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2", Refusal("smt", None, 3)),
+    ("SMTAlignmentError", "Pod was rejected: SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 2, requested CPUs = 4, "
+     "CPUs per core = 2", Refusal("smt", None, 4, 2)),
+    ("UnexpectedAdmissionError", "Pod was rejected: Allocate failed due to not enough cpus available to satisfy request: requested=8, available=7, which "
+     "is unexpected", Refusal("cpu", None, 8, 7)),
     ("NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed", Refusal("other")),
     (None, None, Refusal("other")),
 ])

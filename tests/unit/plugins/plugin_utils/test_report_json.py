@@ -59,7 +59,7 @@ def test_the_fields_are_those_of_the_interface():
         "node": "n1", "component": "kube-scheduler", "summary": "off", "because": ["KM110"],
         "evidence": [{"kind": "process", "host": "m1", "path": None, "line": None, "pid": 7,
                       "argv": ["kube-scheduler", "\x1b[31m\ud800"], "object": None, "text": None}],
-        "remedy": "mend it", "risk": 2, "command": None}
+        "remedy": "mend it", "risk": 2, "command": None, "docs": "docs/faults/KM101.md"}
     assert (report["symptom"], report["plan"], report["steps"]) == (None, [], [])
     assert report["summary"] == {"critical": 1, "warning": 1, "present": 1, "unknown": 1, "clear": 1,
                                  "not_applicable": 1}

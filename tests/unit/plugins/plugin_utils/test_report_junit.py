@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as xml
 
+from dataclasses import replace
+
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence_sources, judge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding, HostRow, Missing, Proof, Result, Verdict
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import compare, junit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
@@ -150,7 +153,7 @@ def test_a_long_text_is_cut_and_says_where_it_is_whole():
 
 @pytest.mark.parametrize("case_name", CASES)
 def test_every_recorded_incident_in_junit(case_name):
-    result = judge.judge(evidence.stream([str(FOLDER / case_name / "evidence")]), deep=True)
+    result = judge.judge(evidence_sources.stream([str(FOLDER / case_name / "evidence")]), deep=True)
     root = written(result)
     hosts = [item.host for item in result.hosts]
     assert [item.get("name") for item in root][:len(hosts)] == hosts
@@ -173,3 +176,17 @@ def test_every_recorded_incident_in_junit(case_name):
 ])
 def test_the_schema_refuses_what_is_of_another_shape(text):
     assert schemas.junit_complaints(text)
+
+
+@pytest.mark.parametrize("mode, words", [("verify", "refused: "), ("plan", "would be refused: ")])
+def test_a_step_of_a_repair_is_a_case_of_its_host(mode, words):
+    plan = tuple(Step(f"0{number}-m1", "m1", "KM101", "edit_manifest", 2, "/m.yaml", SCHEDULER, cluster=KEY, allowed=True) for number in (1, 2, 3))
+    steps = ({"id": "01-m1", "state": "done"}, {"id": "02-m1", "state": "refused", "reason": HOSTILE}, {"id": "09-x", "state": "failed", "reason": ""})
+    text = junit.render(Result(hosts=HOSTS), replace(run(plan=plan, steps=steps), mode=mode))
+    assert schemas.junit_complaints(text) == []
+    root = xml.fromstring(text.encode("utf-8"))
+    assert case(root, "m1", "step 01-m1").find("failure") is None and case(root, "m1", "step 01-m1").find("system-out").text == "/m.yaml"
+    failure = case(root, "m1", "step 02-m1").find("failure")
+    assert failure.get("message").startswith(words) and failure.get("type") == "critical" and "\\x1b" in failure.get("message")
+    assert case(root, "no proven cluster", "step 09-x").find("failure").get("message").endswith("nobody said why")
+    assert not [item for item in root.iter("testcase") if "03-m1" in item.get("name")]

@@ -19,8 +19,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
     Result,
     Verdict,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import page, text
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence_sources, judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import page, text, words
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom
 from tests.unit.plugins.plugin_utils.test_recorded import CASES
 from tests.unit.plugins.plugin_utils.test_recorded import FOLDER as RECORDED
@@ -263,8 +263,14 @@ def test_an_endless_line_is_cut():
 @pytest.mark.parametrize("case", CASES[::8])
 def test_recorded_incidents_fit_into_80_columns(case):
     """But for what is copied or compared as a whole: evidence, commands, and words that are longer."""
-    result = judge.judge(evidence.stream([str(RECORDED / case / "evidence")]), deep=True)
+    result = judge.judge(evidence_sources.stream([str(RECORDED / case / "evidence")]), deep=True)
     report = text.render(result, run(titles={code: fault.title for code, fault in judge.CATALOGUE.items()}))
-    whole = {f"  {page.escape(line)}" for item in result.findings for line in text.proof_lines(item)}
+    whole = {f"  {page.escape(line)}" for item in result.findings for line in words.proof_lines(item)}
     long = [line for line in report.splitlines() if len(line) > 79 and line not in whole]
     assert [line for line in long if not line.startswith(("  command: ", "  repair: ")) and max(map(len, line.split())) < 60] == []
+
+
+def test_the_pages_of_faults_are_named_once_where_they_are_installed_and_something_was_found():
+    told = rendered(findings=(finding(), finding(host="m3")), run_data=run(pages="/c/docs/faults"))
+    assert told.count("about a code: /c/docs/faults/<code>.md\n") == 1 and finding().docs == "docs/faults/KM101.md"
+    assert "about a code" not in rendered(findings=(finding(),)) + rendered(run_data=run(pages="/c/docs/faults"))

@@ -83,6 +83,8 @@ def test_the_steps_of_a_reset(node):
     start, drain, reset, uncordon = steps
     assert [step.id for step in steps] == ["01-w1-kubelet-start-former", "02-m1-drain-w1", "03-w1-kubelet-reset-state", "04-m1-uncordon-w1"]
     assert (drain.change["timeout"], drain.change["max_unavailable"], drain.change["allow"]) == (60, None, ["drain_bare_pods"])
+    # Who stays and has devices is asked before anybody leaves.
+    assert drain.change["restarts"] and planned(node(NONE), "kubelet_restart")[1].change["allow"] == ["kubelet_restart"]
     assert reset.change["states"] == [f"{FOLDER}/cpu_manager_state", f"{FOLDER}/memory_manager_state"]
     assert reset.expect["policies"] == {f"{FOLDER}/cpu_manager_state": "static", f"{FOLDER}/memory_manager_state": "None"}
     assert [one["path"] for one in reset.change["files"]] == [one["path"] for one in reversed(start.change["files"])]
@@ -121,6 +123,36 @@ def test_where_nothing_could_be_lent_nothing_is_drained(node, text, memory, why)
     assert "shop/db-0" in step.blocked_by and "kubemend_allow=reset_without_drain" in step.blocked_by
     (step,) = planned(world, "reset_without_drain")
     assert step.allowed and "shop/db-0" in step.note
+
+
+def several(world, count, release):
+    """Pods of w1, each with a sandbox and an app; the ids are those of its containers."""
+    seen = world.documents["w1"]["collectors"]["pinning"]["data"]
+    seen["kubelet_version"] = f"Kubernetes {release}"
+    seen["containers"] = [{"pod_uid": f"u{number:02}", "pod": name and f"shop/p{number:02}", "name": name, "container_id": f"{name}{number:02}", "pid": 7,
+                           "static": False, "cpus": "1", "allowed": "1"} for number in range(count) for name in (None, "app")]
+
+
+@pytest.mark.parametrize(("release", "what"), [("v1.30.1", "get other CPUs while they run"), ("v1.17.9", "lose the CPUs that they have alone")])
+def test_every_pod_that_is_not_drained_is_named(node, release, what):
+    world = node("")
+    several(world, 14, release)
+    (step,) = planned(world, "reset_without_drain")
+    assert f"not drained, these pods {what}:\n  shop/p00\n" in step.diff and step.diff.count("\n  shop/p") == 14
+    assert "shop/p09 and 4 more" in step.note and "not drained" not in planned(node(NONE))[2].diff
+
+
+def test_a_kubelet_up_to_1_17_touches_only_who_has_cpus_alone(node):
+    world = node(json.dumps({"policyName": "static", "defaultCpuSet": "0", "entries": {"app03": "1", "app05": "2-3"}}), "cpuManagerPolicy: none\n")
+    several(world, 8, "v1.17.9")
+    (step,) = planned(world, "reset_without_drain")
+    assert "these pods lose the CPUs that they have alone: shop/p03, shop/p05" in step.note and step.diff.count("\n  shop/p") == 2
+
+
+def test_up_to_1_17_pods_without_cpus_alone_are_not_touched_and_not_denied(node):
+    world = node(json.dumps({"policyName": "static", "defaultCpuSet": "0-2", "entries": {"gone": "3"}}), "cpuManagerPolicy: none\n")
+    several(world, 2, "v1.17.9")
+    assert "no pod that runs on it has CPUs alone" in planned(world, "reset_without_drain")[0].note
 
 
 def test_where_nobody_may_stop_a_kubelet(node):
@@ -223,13 +255,32 @@ def test_a_wish_that_no_kubelet_could_start_with_is_refused_before_the_drain(nod
     assert steps and all(not step.allowed and why in step.blocked_by for step in steps)
 
 
-@pytest.mark.parametrize(("version", "allowed"), [("v1.31.9", False), ("v1.32.0", True), (None, True)])
+@pytest.mark.parametrize(("version", "allowed"), [("v1.31.9", False), ("v1.33.0", True), (None, True)])
 def test_an_option_that_its_release_does_not_know(node, version, allowed):
     world = node(NONE, STATIC + "cpuManagerPolicyOptions: {strict-cpu-reservation: 'true', full-pcpus-only: 'true'}\n", healthy=True)
     world.documents["w1"]["collectors"]["pinning"]["data"]["kubelet_version"] = version
     steps = planned(world)
     assert {step.allowed for step in steps} == {allowed}
     assert allowed or "cpuManagerPolicyOptions strict-cpu-reservation not known to Kubernetes 1.31: the kubelet of w1" in steps[0].blocked_by
+
+
+@pytest.mark.parametrize(("version", "options", "gates", "why"), [
+    ("v1.32.4", "strict-cpu-reservation: 'true'", "",
+     "strict-cpu-reservation alpha in Kubernetes 1.32, and the feature gate CPUManagerPolicyAlphaOptions"),
+    ("v1.32.4", "strict-cpu-reservation: 'true'", "featureGates: {CPUManagerPolicyAlphaOptions: false}\n", "alpha in Kubernetes 1.32"),
+    ("v1.32.4", "strict-cpu-reservation: 'true'", "featureGates: {CPUManagerPolicyAlphaOptions: true}\n", ""),
+    ("v1.32.4", "strict-cpu-reservation: 'true'", "featureGates: {AllAlpha: true}\n", ""),
+    ("v1.30.1", "distribute-cpus-across-numa: 'true'", "", "alpha in Kubernetes 1.30"), ("v1.33.0", "distribute-cpus-across-numa: 'true'", "", ""),
+    ("v1.35.0", "align-by-socket: 'true'", "", "alpha in Kubernetes 1.35"), ("v1.37.0", "align-by-socket: 'true'", "", ""),
+    ("v1.30.1", "full-pcpu-only: 'true'", "", "full-pcpu-only not known to Kubernetes 1.30"), ("v1.37.0", "newer: 'true'", "", ""),
+    ("v1.30.1", "full-pcpus-only: 'yes'", "", "full-pcpus-only: yes neither true nor false"), ("v1.30.1", "full-pcpus-only: 'T'", "", ""),
+    (None, "align-by-socket: 'true'", "", ""),
+])
+def test_options_with_which_no_kubelet_of_its_release_starts_are_told_before_the_drain(node, version, options, gates, why):
+    world = node(NONE, STATIC + gates + f"cpuManagerPolicyOptions: {{{options}}}\n", healthy=True)
+    world.documents["w1"]["collectors"]["pinning"]["data"]["kubelet_version"] = version and f"Kubernetes {version}"
+    steps = planned(world)
+    assert steps and all(step.allowed == (not why) and why in (step.blocked_by or "") for step in steps)
 
 
 def test_a_setting_of_the_command_line_is_somebody_elses(node):
@@ -329,9 +380,52 @@ def test_the_plan_says_what_is_asked_for(node):
     assert steps[1].note.startswith("cpuManagerPolicy: static (was not set), reservedSystemCPUs: 0 (was not set); ")
 
 
+@pytest.mark.parametrize(("path", "words"), [(f"{FOLDER}/config.yaml", "kubeletconfiguration patch"), (reset_plan.KUBESPRAY_FILE, "this host's variables"),
+                                             ("/etc/own/kubelet.yaml", "")])
+def test_who_would_write_a_changed_setting_anew_is_named_and_never_the_configmap_as_its_place(node, path, words):
+    world = node(NONE, "{}\n", healthy=True)
+    world.data("w1", "kubelet")["config"]["path"] = path
+    _drain, reset, _uncordon = wished(world, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
+    assert words in reset.note and ("writes it anew" in reset.note) == bool(words)
+    assert "writes it anew" not in planned(node(NONE, healthy=True))[1].note  # nothing is changed there
+
+
 def test_a_pod_that_gets_other_cpus_is_named_once(node):
     world = node("")
     found = {"pod_uid": POD, "container_id": "d" * 64, "pid": 8, "static": False, "cpus": "0-3", "allowed": "0-3"}
     world.documents["w1"]["collectors"]["pinning"]["data"]["containers"] = [
         {**found, "pod": None, "name": None}, {**found, "pod": "shop/db-0", "name": "app"}]
     assert planned(world)[0].blocked_by.count("shop/db-0") == 1 and POD not in planned(world)[0].blocked_by
+
+
+@pytest.mark.parametrize("healthy", [True, False])
+@pytest.mark.parametrize(("change", "why"), [
+    ({"unschedulable": True}, "somebody cordoned w1"), ({"unschedulable": True, "cordon": {"run": "r", "held": True}}, "somebody cordoned w1"),
+    ({"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]}, "carries the taint node.kubernetes.io/out-of-service"),
+    ({"name": "w1-gone"}, "the Node object of w1 is gone"),
+])
+def test_a_node_that_somebody_took_out_is_left_alone_before_anything_is_begun(node, healthy, change, why):
+    """Its drain would be refused too, but a kubelet that is down would have been started for it by then."""
+    world = node(NONE, healthy=healthy)
+    next(one for one in world.api["collectors"]["nodes"]["data"]["items"] if one["name"] == "w1").update(change)
+    for allow in ((), ("reset_without_drain",)):
+        steps = planned(world, *allow)
+        assert steps and all(not step.allowed and why in step.blocked_by and "kubemend_allow=fenced" in step.blocked_by for step in steps)
+    assert all(step.allowed for step in planned(world, "fenced"))
+
+
+def test_a_cordon_of_a_run_of_ours_is_no_fence(node):
+    world = node(NONE)
+    next(one for one in world.api["collectors"]["nodes"]["data"]["items"] if one["name"] == "w1").update(unschedulable=True, cordon={"run": "r", "held": False})
+    assert all(step.allowed for step in planned(world))
+
+
+@pytest.mark.parametrize(("config", "allowed"), [(STATIC, False), (STATIC + "failSwapOn: false\n", True)])
+@pytest.mark.parametrize("healthy", [True, False])
+def test_swap_for_which_the_kubelet_would_not_start_again_is_told_before_the_drain(node, config, allowed, healthy):
+    world = node(NONE, config, healthy=healthy)
+    world.documents["w1"]["collectors"]["swap"] = {"status": "ok", "data": {
+        "swaps": "Filename Type Size Used Priority\n/swapfile file 65532 0 -2\n", "units": [], "container": False, "own": ["/swapfile"]}}
+    steps = planned(world)
+    assert steps and {step.allowed for step in steps} == {allowed}
+    assert allowed or all("swap is on at w1 (/swapfile)" in step.blocked_by for step in steps)

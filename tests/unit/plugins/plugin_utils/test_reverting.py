@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import reverting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Result
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import revert
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
+from tests import schemas
 
 OLD, NEW, UNDO = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f", "20261121T110000Z-aaaaaa"
 A, B, C = "a" * 64, "b" * 64, "c" * 64
@@ -28,6 +32,11 @@ def run(run_id: str, *files: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def said(host: str, *runs: dict[str, Any], status: str = "ok", reason: str = "") -> reverting.Listing:
     return reverting.listing(host, status, reason, {"runs": list(runs), "truncated": False, "busy": False, "error": None})
+
+
+def last(text: str) -> str:
+    """The line that closes the report, as it was before it was wrapped."""
+    return " ".join(("kubemend:" + text.rpartition("\nkubemend:")[2]).split())
 
 
 @pytest.mark.parametrize("wanted, runs, chosen", [
@@ -110,7 +119,7 @@ def test_the_report_of_what_the_guards_would_refuse() -> None:
               "guards": [{"component": "kubelet", "refused": "pods with devices run on m1 (default/x)"}, {"component": "kube-scheduler", "refused": None}, 3]}
     listings = [reverting.listing("m1", "ok", "", answer)]
     text = revert.render(reverting.Report(listings, OLD, reverting.choose(listings, OLD), check=True))
-    assert "m1 kubelet may not be started again now, so that its files would stay: pods with devices run on m1 (default/x)\n" in text
+    assert "m1 kubelet may not be started again now, so that its files would stay: pods with devices run on m1 (default/x) m1" in " ".join(text.split())
     assert "m1 kube-scheduler would be started again with them\n" in text and text.endswith("kubemend: 1 files and 1 log levels would be restored\n")
 
 
@@ -125,10 +134,39 @@ def test_the_report() -> None:
     text = revert.render(report)
     assert "m1: failed" in text and "kube-scheduler is NOT proven: it is down" in text and "m2: not begun" in text
     assert "\x1b" not in text and text.count("  m2 /b") == 1 and "/a" not in text
-    assert reverting.verdict(report) == ("failed", f"the revert of run {OLD} on m1 is failed: it is down") and "it is down" in text.splitlines()[-1]
+    assert reverting.verdict(report) == ("failed", f"the revert of run {OLD} on m1 is failed: it is down") and "it is down" in last(text)
     good = reverting.outcome("m1", "ok", "", {"components": [], "paths": [file("restored", "result")], "changed": True})
     assert "was not taken back on m2" in reverting.verdict(reverting.Report(listings, "last", choice, [good]))[1]
     assert reverting.verdict(reverting.Report(listings, "last", choice, stopped="held"))[0] == "locked"
+
+
+def test_the_report_for_programs() -> None:
+    listings = [said("m1", run(OLD, file()), run(NEW, file("kept", reason="a secret"))), said("m2", run(OLD, file("conflict", component=None))),
+                said("w1", status="unreachable", reason="timed out")]
+    done = [reverting.outcome("m1", "ok", "", {"paths": [file("restored", "result")], "changed": True, "components": [
+        {"component": "kube-scheduler", "proven": True, "reason": None}]}), reverting.outcome("m2", "unreachable", "gone", None)]
+    for wanted, outcomes in ((None, []), (OLD, []), (OLD, done), ("last", [])):
+        report = reverting.Report(listings, wanted, reverting.choose(listings, wanted), outcomes, not_asked=["m3"])
+        whole = report_json.render(Result(), Run(UNDO, "", "", "revert", "/r", "0.1.0"))
+        told = schemas.checked("report", {**whole, "revert": revert.for_programs(report)})["revert"]
+        assert told["not_asked"] == ["m3"] and [one["host"] for one in told["hosts"]] == ["m1", "m2", "w1"]
+        first, second, third = told["hosts"]
+        assert (told["run_id"], len(first["runs"])) == ((OLD, 1) if wanted == OLD else (None, 2))
+        assert (third["status"], third["reason"], third["runs"]) == ("unreachable", "timed out", [])
+        assert [one["state"] for one in told["hosts"]] == (["done", "failed", None] if outcomes else [None, None, None])
+        assert first["files"] == ([{"path": MANIFEST, "component": "kube-scheduler", "state": "restored", "reason": ""}] if outcomes else [])
+        assert second["runs"][0]["files"] == [{"path": MANIFEST, "component": None, "state": "conflict", "reason": ""}]
+
+
+def test_it_fits_into_80_columns_but_for_what_is_copied() -> None:
+    why = "it is neither what the run left nor what was there before " * 3
+    listings = [said("m1", run(OLD, file("conflict", reason=why), file(path=f"{MANIFEST}-of-somebody"), error=why)), said("m2", status="error", reason=why)]
+    done = [reverting.outcome("m1", "ok", "", {"components": [{"component": "kube-scheduler", "proven": False, "reason": why}],
+                                               "paths": [file("refused", "result", reason=why)], "changed": True})]
+    for wanted, outcomes in ((None, []), (OLD, []), (OLD, done), (NEW, [])):
+        text = revert.render(reverting.Report(listings, wanted, reverting.choose(listings, wanted), outcomes))
+        assert max(len(line) for line in text.splitlines() if revert.COMMAND not in line and max(map(len, line.split() or [""])) < 60) <= 79
+        assert " ".join(why.split()) in " ".join(text.split()) and "\n  undo: ansible-playbook" in text or wanted
 
 
 def test_files_of_the_run(tmp_path: Any) -> None:

@@ -57,6 +57,14 @@ def test_the_one_that_holds_the_lock_is_captured(lost):
     assert scheduler_capture.wish(one, 60).startswith("the log level of kube-scheduler of m2 0 -> 4 for 60 s")
 
 
+def test_a_pod_whose_selector_leaves_one_node_waits_for_it(lost):
+    (entry,) = lost.data("api", "pending")["items"]
+    entry.update(targets=[], off=["m1", "m2", "w1"])
+    assert chosen(lost)[0][0]["heard"] == [{"message": SHORT, "waiting": ["kube-system/agent-x"], "targets": ["m3"]}]
+    entry.update(off=["m1", "m2"])
+    assert chosen(lost)[0][0]["heard"][0]["targets"] == []
+
+
 def nothing_waits(world):
     world.data("api", "pending")["items"].clear()
 

@@ -105,3 +105,53 @@ def test_nobody_knows_who_leads(struck):
         for one in server["objects"]:
             one["holder"] = ""
     assert told(struck)[1] == "which scheduler leads is not known, so that nothing can be replayed"
+
+
+# Where no pod says which node is lost
+
+
+def ordinary(struck, **more):
+    """A pod that can have several nodes, which all lack something, but for the one that nobody tries."""
+    struck.data("api", "pending")["items"][0].update(
+        names=["web-x"], owner="ReplicaSet/web", targets=[], message="0/4 nodes are available: 3 Insufficient cpu.", **more)
+
+
+def noted(struck):
+    result = struck.judge(faults=frozenset(("KM202",)))
+    assert not result.findings  # no repair rests on the text of a log
+    return result.verdicts[0].verdict, result.verdicts[0].note
+
+
+NOTHING = "whether a node is lost, and which, nothing here tells"
+
+
+def test_the_log_names_the_node_that_no_pod_names(struck):
+    ordinary(struck)
+    assert noted(struck) == ("unknown", f"kube-system/web-x stays Pending, and the reasons speak of 3 nodes of 4: {NOTHING}")
+    logged(struck, LOG)
+    assert noted(struck) == ("unknown", "kube-system/web-x stays Pending, and the reasons speak of 3 nodes of 4: "
+                             "by the log of the scheduler that leads, replayed, its list lacks m3")
+
+
+@pytest.mark.parametrize("more", [
+    {"message": "0/4 nodes are available: 2 Insufficient cpu."},  # two are lost, and the log tells of one
+    {"message": "0/5 nodes are available: 4 Insufficient cpu."},  # of another number of nodes than there are now
+    {"since": "2027-01-15T07:59:30Z"}, {"since": None}])
+def test_what_the_log_does_not_tell(struck, more):
+    logged(struck, LOG)
+    ordinary(struck)
+    struck.data("api", "pending")["items"][0].update(more)
+    assert noted(struck)[0] == "unknown" and noted(struck)[1].endswith(NOTHING)
+
+
+def test_a_log_after_which_nobody_is_lost_tells_nothing(struck):
+    ordinary(struck)
+    logged(struck, [["add", name, f"/{zone}"] for name, zone in ZONES.items()] + [["round", "", ""]])
+    assert noted(struck)[1].endswith(NOTHING)
+
+
+def test_a_silent_master_may_lead_with_another_list(struck):
+    ordinary(struck)
+    logged(struck, LOG)
+    struck.silence("m2")
+    assert noted(struck)[0] == "unknown" and noted(struck)[1].endswith(NOTHING)

@@ -112,6 +112,16 @@ def test_a_scheduler_that_nobody_runs(world, name, since, verdict):
         assert "\n" not in found.summary and found.summary.endswith(f"2 wait, the oldest since {LONG_AGO}; those of the control plane are default-scheduler")
 
 
+def test_where_nobody_leads_that_is_why(world):
+    """All are down: the pods want one that there is, so that it is one fault and not a second one that nobody can tell."""
+    unseen(world, "default-scheduler")
+    stopped(world, "m1", "m2", "m3")
+    lock(world, renew_time=STALE)
+    assert judged(world, "KM203", "KM204")[0] == {"KM203": "present", "KM204": "clear"}
+    unseen(world, "volcano")
+    assert judged(world, "KM203", "KM204")[0] == {"KM203": "present", "KM204": "present"}
+
+
 def test_a_scheduler_of_another_name_on_the_control_plane(world):
     unseen(world, "batch")
     world.run("m1", SCHEDULER, "--leader-elect=true", "--scheduler-name=batch", elect=True)

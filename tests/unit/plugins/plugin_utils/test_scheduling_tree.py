@@ -179,10 +179,21 @@ def test_several_pods_of_one_node_and_several_nodes(incident):
     ({"message": "0/4 nodes are available: ."}, "unknown"), ({"message": SHORT[:-5]}, "clear"), ({"message": ""}, "clear"),
     ({"since": NOW}, "unknown"), ({"since": None}, "unknown"), ({"tolerations": []}, "unknown"), ({"tolerations": None}, "unknown"),
     ({"targets": []}, "unknown"), ({"targets": [["agent-x", "gone"]]}, "unknown"), ({"scheduler": "volcano"}, "clear"),
+    ({"unfit": True}, "unknown"),  # it is one of the three, and another node is lost
+    ({"targets": [], "off": ["m1", "m2", "w1"]}, "present"),  # its selector leaves m3 only
+    ({"targets": [], "off": ["m1", "m2", "w1"], "tolerations": []}, "unknown"), ({"targets": [], "off": ["m1", "m2"]}, "unknown"),
+    ({"targets": [], "off": []}, "unknown"), ({"targets": [], "off": None}, "unknown"), ({"targets": [], "off": ["m1", "m2", "m3", "w1"]}, "unknown"),
 ])
 def test_what_is_no_proof(incident, change, verdict):
     waiting(incident, **change)
     assert judged(incident, "KM202")[0] == {"KM202": verdict}
+
+
+def test_a_pod_whose_selector_leaves_one_node_names_it(incident):
+    waiting(incident, names=["db-0", "db-1"], pods=2, owner="StatefulSet/db", targets=[], off=["m1", "m2", "w1"])
+    _verdicts, (found,) = judged(incident, "KM202")
+    assert (found.node, found.severity) == ("m3", "critical") and "kube-system/db-0, kube-system/db-1 stay Pending for it" in found.summary
+    assert any(proof.text == "Ready, and the pod tolerates its taints; it alone has what the pod's selector or affinity asks for" for proof in found.evidence)
 
 
 @pytest.mark.parametrize(("change", "verdict"), [
@@ -201,6 +212,28 @@ def test_a_scheduler_without_the_defect_has_lost_nobody(incident, told, verdict)
     versions(incident, *told)
     waiting(incident)
     assert judged(incident, "KM202")[0] == {"KM202": verdict}
+
+
+@pytest.mark.parametrize("told", [("v1.18.4-tke.3",), ("v1.18.4", "v1.18.8", "v1.18.4")])
+def test_where_only_the_version_is_in_doubt_the_node_is_named(incident, told):
+    """Whoever runs a vendor's build may know what it has."""
+    versions(incident, *told)
+    waiting(incident)
+    (verdict,) = incident.judge(faults=frozenset({"KM202"})).verdicts
+    assert verdict.verdict == "unknown" and verdict.note.endswith(
+        "kube-system/agent-x stays Pending for m3, and the reasons speak of 3 nodes of 4: a scheduler with the defect of KM201 has lost m3 then, "
+        "and one that begins to lead has it again")
+    assert ("whether v1.18.4-tke.3 has the cure" in verdict.note) is ("tke" in told[0])
+
+
+def test_what_makes_it_unknown_is_said(incident):
+    waiting(incident, "0/4 nodes are available: 2 Insufficient cpu.", targets=[], names=["web-x"])
+    (verdict,) = incident.judge(faults=frozenset({"KM202"})).verdicts
+    assert (verdict.verdict, verdict.note) == (
+        "unknown", "kube-system/web-x stays Pending, and the reasons speak of 2 nodes of 4: whether a node is lost, and which, nothing here tells")
+    waiting(incident)
+    (verdict,) = incident.judge(faults=frozenset({"KM202"})).verdicts
+    assert (verdict.verdict, verdict.note) == ("present", "")
 
 
 def test_a_silent_master_may_lead_with_another_version(incident):

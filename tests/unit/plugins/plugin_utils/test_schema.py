@@ -90,7 +90,7 @@ def test_their_words_are_those_of_the_code():
     assert set(parts["verdict"]["properties"]["verdict"]["enum"]) == set(model.VERDICTS)
     assert tuple(parts["finding"]["properties"]["severity"]["enum"]) == model.SEVERITIES
     modes = {name.replace("verify", "repair") for name in diagnose.SPEC["mode"]["choices"]}
-    assert set(properties["mode"]["enum"]) == modes | {"capture"}
+    assert set(properties["mode"]["enum"]) == modes | {"capture", "revert"}
     envelope = schemas.schema("evidence")
     assert set(envelope["properties"]["status"]["enum"]) == set(evidence.STATUSES)
     assert set(envelope["$defs"]["record"]["properties"]["status"]["enum"]) == set(evidence.COLLECTOR_STATUSES)

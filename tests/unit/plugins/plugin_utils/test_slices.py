@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, evidence_sources, judge
 
 RECORDED = Path(__file__).resolve().parents[3] / "fixtures" / "recorded"
 CLUSTERS = {"old": ("v1.18.4-two-leaders", 97), "new": ("v1.36.3-kubelet-stopped", 99)}
@@ -83,7 +83,7 @@ def documents():
 
 @pytest.fixture(scope="module")
 def whole(documents, tmp_path_factory):
-    return judge.judge(evidence.stream(sliced(documents, 1, tmp_path_factory.mktemp("whole"), False)), deep=True)
+    return judge.judge(evidence_sources.stream(sliced(documents, 1, tmp_path_factory.mktemp("whole"), False)), deep=True)
 
 
 def test_the_fleet_has_what_was_recorded(whole):
@@ -95,14 +95,14 @@ def test_the_fleet_has_what_was_recorded(whole):
 
 @pytest.mark.parametrize("count, limited", [(2, True), (8, False)])
 def test_slices_merge_to_the_verdicts_of_one_run(documents, whole, count, limited, tmp_path):
-    merged = judge.judge(evidence.stream(sliced(documents, count, tmp_path, limited)), deep=True)
+    merged = judge.judge(evidence_sources.stream(sliced(documents, count, tmp_path, limited)), deep=True)
     assert merged == whole
 
 
 def test_a_slice_alone_says_of_its_hosts_what_all_say_and_nothing_of_whole_clusters(documents, whole, tmp_path):
     """A master that is in another slice would else be one that was forgotten (KM112)."""
     for folder in sliced(documents, 8, tmp_path, False):
-        alone = judge.judge(evidence.stream([folder]), deep=True, part=True)
+        alone = judge.judge(evidence_sources.stream([folder]), deep=True, part=True)
         hosts = {row.host for row in alone.hosts}
         mine = [item for item in whole.verdicts if item.host in hosts and judge.CATALOGUE[item.code].cluster is None]
         assert {(item.code, item.host, item.component, item.verdict) for item in mine} <= \
@@ -119,5 +119,5 @@ def test_a_slice_that_was_run_again_counts_as_it_was_the_last_time(documents, wh
     again = tmp_path / "again"
     again.mkdir()
     evidence.write({**lost, "status": "unreachable", "reason": "no route to host", "collectors": {}}, again)
-    assert judge.judge(evidence.stream([*slices, again]), deep=True) == whole
-    assert judge.judge(evidence.stream([again]), deep=True) != whole
+    assert judge.judge(evidence_sources.stream([*slices, again]), deep=True) == whole
+    assert judge.judge(evidence_sources.stream([again]), deep=True) != whole

@@ -6,7 +6,16 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import boot_plan, judge, limits_plan, node_limits, plan, sysctl_files, sysctl_late
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    boot_plan,
+    judge,
+    lasting_settings,
+    limits_plan,
+    node_limits,
+    plan,
+    sysctl_files,
+    sysctl_late,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +24,7 @@ from tests.unit.plugins.plugin_utils.limits_node import record
 from tests.unit.plugins.plugin_utils.test_node_boot import Node as BootNode
 
 FORWARD, ALL, INSTANCES, FILE_MAX = "net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding", node_limits.INSTANCES, node_limits.FILE_MAX
-CONF, OURS, UFW, PROFILE = "/etc/sysctl.d/50-app.conf", node_limits.FILE, "/etc/ufw/sysctl.conf", "/usr/lib/tuned/mine/tuned.conf"
+CONF, OURS, UFW, PROFILE = "/etc/sysctl.d/50-app.conf", lasting_settings.FILE, "/etc/ufw/sysctl.conf", "/usr/lib/tuned/mine/tuned.conf"
 KEYS = (FORWARD, ALL, INSTANCES, FILE_MAX)
 
 

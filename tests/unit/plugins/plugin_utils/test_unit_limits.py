@@ -55,6 +55,35 @@ def test_a_service_gets_a_dropin_and_its_process_is_told(node):
     assert node.steps(max_risk=0)[0].blocked_by == "risk 1 needs -e kubemend_max_risk=1"
 
 
+def first(soft=1100, hard=4096, **more):
+    return {"pid": 40, "comm": "app", "uid": 0, "role": "", "unit": APP, "nofile": [soft, hard], "open": 9, "ticks": 700, **more}
+
+
+def test_a_worker_is_at_its_limit_and_its_first_process_is_told_too(node):
+    node.walk["units"] = [unit(APP, ours=None, main=first())]
+    step = node.step()
+    assert [(one["pid"], one["ticks"], one["soft"], one["hard"]) for one in step.change["processes"]] == [(50, 777, 655360, 655360), (40, 700, 655360, 655360)]
+    assert step.diff.endswith("process 40 (app), from which others inherit it: 1100 (hard 4096) -> 655360 (hard 655360)\n") and step.allowed
+    assert step.expect == {"component": None, "later": False}
+
+
+@pytest.mark.parametrize(("main", "cap", "said"), [
+    (first(soft=1024), True, "what its first process 40 starts has 1024 until then"), (first(soft=4096), False, "what its first process 40 starts has 4096"),
+    (first(soft=655360, hard=655360), True, ""), (first(nofile=None), True, ""), (first(ticks=None), True, ""), ("x", True, ""), (None, True, "")])
+def test_a_first_process_that_is_not_told(node, main, cap, said):
+    node.seen["init"].update(cap_sys_resource=cap)
+    node.walk["units"] = [unit(APP, ours=None, main=main)]
+    step = node.step()
+    assert [one["pid"] for one in step.change["processes"]] == [50] and said in step.note and ("its first process" in step.note) == bool(said)
+
+
+def test_a_first_process_that_is_told_makes_up_for_no_worker_that_is_not(node):
+    node.walk.update(nofile=[full(), full(pid=51, ticks=None)], units=[unit(APP, ours=None, main=first())])
+    step = node.step()
+    assert [one["pid"] for one in step.change["processes"]] == [50, 40] and "keeps it until then" in step.note
+    assert f"systemctl daemon-reload and systemctl restart {APP}: that is yours to do" in step.note
+
+
 @pytest.mark.parametrize(("has", "line"), [
     ([1024, 524288], "655360"), ([4096, 4096], "655360"), ([1024, 1048576], "655360:1048576"), ([1024, -1], "655360:infinity"),
     ([655359, 655360], "655360"), ([655360, 655360], None), ([-1, -1], None), ([700000, 700000], None)])
@@ -166,6 +195,7 @@ def test_a_running_process_that_may_use_select_is_not_told(node, soft, target, t
     assert (one["soft"], one.get("select", False)) == (told, told is None) and step.change["line"] and step.allowed
     assert ("may use select(), and keeps its limit until then" in step.note) == (told is None) == step.expect["later"]
     assert "the kernel does not let us" not in step.note and ("process 50" in step.diff) == (told is not None)
+    assert ("that is yours to do, nothing here restarts a service for a limit" in step.note) == (told is None)
 
 
 def test_a_runtime_by_the_evidence_of_every_tier(node):
@@ -174,6 +204,14 @@ def test_a_runtime_by_the_evidence_of_every_tier(node):
     step = node.step()
     assert (step.change["unit"], step.change["processes"][0]["pid"]) == ("containerd.service", 2) and step.allowed
     assert step.change["processes"] == [{"pid": 2, "ticks": 5, "soft": 655360, "hard": 655360}]  # no program that uses select()
+
+
+def test_what_a_restart_of_a_runtime_costs_is_said_where_only_that_is_left(node):
+    node.walk["nofile"] = []
+    node.seen["init"].update(cap_sys_resource=False)
+    node.seen["processes"][1].update(open=1024, nofile=[1024, 1024], ticks=5)
+    note = node.step().note
+    assert "systemctl daemon-reload and systemctl restart containerd.service, which leaves containers running: that is yours to do" in note
 
 
 def test_several_services_and_what_stands_in_the_way_of_one(node):
@@ -216,3 +254,14 @@ def test_a_users_own_manager_where_its_session_asks_for_limits(node):
 def test_what_counts_from_the_next_start_is_no_failure(node, later, code):
     step = plan.Step("01", "w1", "KM404", "unit_limit", 1, OURS, allowed=True, expect={"component": None, "later": later})
     assert run_folder.outcome([step], [{"id": "01", "state": "done", "reason": ""}], node.result())[0] == code
+
+
+def test_a_host_that_is_to_have_the_whole_profile_gets_logins_by_their_wish_alone(node):
+    node.walk["nofile"] = [full(), full(pid=60, unit=None, session="session-3.scope", uid=1000)]
+    documents = node.world.documents
+    result, found = judge.examine([*documents.values(), node.world.api], frozenset({"KM404"}), deep=True)
+    consent = plan.Consent(1, profile=frozenset({"w1"}))
+    wished = [*result.findings, *limits_plan.wishes(found, consent.profile, judge.KEY_DIGITS)]
+    made = plan.plan(wished, found, documents.__getitem__, consent, limits_plan.REMEDIES, judge.KEY_DIGITS)
+    assert [(step.code, step.remedy, step.allowed) for step in made if step.remedy != "kernel_setting"] == [
+        ("KM404", "unit_limit", True), ("profile", "file_limit", True), ("profile", "file_limit", True)]

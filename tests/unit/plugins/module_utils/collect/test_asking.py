@@ -143,7 +143,7 @@ def test_without_root_nothing_is_called_absent(collect, component):
 
 def test_insecure_component(server):
     port = server(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n[+]ping ok\n")
-    context = Context({}, [], {"instances": {"processes": [_process("kube-scheduler", "--secure-port=0", f"--port={port}")]}}, time.time() + 10)
+    context = Context({}, [], {"instances": {"processes": [_process("kube-scheduler", "--secure-port=0", f"--port={port}")]}}, time.monotonic() + 10)
     found = component_http.collect(context)["components"][0]
     assert (found["address"], found["port"], found["leader_election_check"]) == ("127.0.0.1", port, False)
     assert found["configz"]["error"] == "the answer is no JSON"
@@ -156,7 +156,7 @@ def test_a_component_that_hangs_does_not_hide_the_other(server):
     processes = [_process(component, "--secure-port=0", f"--port={port}")
                  for component, port in (("kube-controller-manager", good), ("kube-scheduler", hanging))]
     begin = time.monotonic()
-    found = component_http.collect(Context({}, [], {"instances": {"processes": processes}}, time.time() + 2))["components"]
+    found = component_http.collect(Context({}, [], {"instances": {"processes": processes}}, time.monotonic() + 2))["components"]
     assert time.monotonic() - begin < 2
     assert found[0]["healthz"]["status"] == 200 and found[1]["healthz"]["error"] == "timed out"
 
@@ -167,13 +167,13 @@ def test_one_that_just_started_and_refuses_is_asked_again(server, monkeypatch):
     port = server(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\n{}")
     process = _process("kube-scheduler", "--secure-port=0", f"--port={port}", started_at=time.time())
     begin = time.monotonic()
-    found = component_http.collect(Context({}, [], {"instances": {"processes": [process]}}, time.time() + 10))["components"][0]
+    found = component_http.collect(Context({}, [], {"instances": {"processes": [process]}}, time.monotonic() + 10))["components"][0]
     assert 0.5 < time.monotonic() - begin < 3
     assert found["configz"]["status"] == found["metrics"]["status"] == 403 and found["credential"] is None
 
 
 def test_silent_component():
-    context = Context({}, [], {"instances": {"processes": [_process("kube-controller-manager", "--secure-port=1", "--port=0")]}}, time.time() + 10)
+    context = Context({}, [], {"instances": {"processes": [_process("kube-controller-manager", "--secure-port=1", "--port=0")]}}, time.monotonic() + 10)
     found = component_http.collect(context)["components"][0]
     assert found["healthz"]["error"] == found["configz"]["error"] == found["metrics"]["error"] == "Connection refused"
 

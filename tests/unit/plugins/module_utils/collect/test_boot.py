@@ -10,21 +10,14 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect impor
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.plugins.module_utils.collect.made_files import made
+
 # of Linux 6.1, cut short
 MODULES = "overlay 163840 98 - Live 0x0000000000000000\nveth 36864 0 - Live 0x0\nbr_netfilter 36864 0 - Live 0x0\nbridge 311296 1 br_netfilter, Live 0x0\n"
 FILESYSTEMS = "nodev\tsysfs\nnodev\ttmpfs\n\text4\nnodev\toverlay\n"
 BUILTIN = "kernel/fs/ext4/ext4.ko\nkernel/fs/overlayfs/overlay.ko\nkernel/net/bridge/br_netfilter.ko.zst\nkernel/drivers/i2c/i2c-core.ko\n"
 MOUNTS = ("overlay / overlay ro,relatime,lowerdir=/a:/b 0 0\nproc /proc proc rw 0 0\n/dev/sdb /var/lib/kubelet ext4 rw,relatime 0 0\n"
           "tmpfs /var/lib/kubelet/pods/x tmpfs rw 0 0\n/dev/sdc /var/lib/kubelet xfs ro 0 0\n\nshort line\n")
-
-
-def made(root, **texts):
-    """Files below a folder: their paths with __ for slashes."""
-    for path, text in texts.items():
-        place = root / path.replace("__", "/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
-    return str(root)
 
 
 @pytest.mark.parametrize(("files", "netfilter", "overlay"), [

@@ -165,7 +165,7 @@ def test_out_of_time(proc, monkeypatch):
         proc.add(pid, held(1))
     assert proc.walk(end=0) == {"processes": 0, "denied": 0, "complete": False, "uids": [], "inotify": [], "nofile": []}
     clock = iter([0, 0])
-    monkeypatch.setattr(descriptors.time, "time", lambda: next(clock, 2))
+    monkeypatch.setattr(descriptors.time, "monotonic", lambda: next(clock, 2))
     found = proc.walk(end=1)  # the clock is looked at before the first, in its first fdinfo, and after that
     assert (found["processes"], found["complete"], found["uids"][0]["watches"]) == (1, False, 2)
 
@@ -175,7 +175,7 @@ def test_out_of_time_within_one_process(proc, monkeypatch):
     proc.add(5, {fd: ("/dev/null", "") for fd in range(100)}, soft=2)
     proc.add(6, held(1))
     clock = iter([0, 0])
-    monkeypatch.setattr(descriptors.time, "time", lambda: next(clock, 2))
+    monkeypatch.setattr(descriptors.time, "monotonic", lambda: next(clock, 2))
     found = proc.walk(end=1)
     assert (found["processes"], found["complete"], found["nofile"][0]["open"]) == (1, False, 6)
 
@@ -251,3 +251,23 @@ def test_a_process_that_really_is_near_its_limit():
     with child(code) as pid:
         (found,) = [one for one in descriptors.walk(LATER)["nofile"] if one["pid"] == pid]
     assert (found["open"], found["soft"], found["hard"]) == (18, 20, 30)
+
+
+def test_the_first_process_of_a_service_whose_worker_is_near_its_limit(monkeypatch):
+    block = {"Id": ["app.service"], "LoadState": ["loaded"], "ActiveState": ["active"], "LimitNOFILE": ["9"], "MainPID": [str(os.getpid())]}
+    monkeypatch.setattr(descriptors.unit, "show", lambda names, properties, seconds: {"app.service": block})
+    (found,) = descriptors.units([{"pid": 1, "unit": "app.service"}], 5)
+    assert found["main"]["pid"] == os.getpid() and found["main"]["ticks"] and len(found["main"]["nofile"]) == 2
+    assert descriptors.units([{"pid": os.getpid(), "unit": "app.service"}], 5)[0]["main"] is None
+    block["MainPID"] = ["0"]
+    assert descriptors.units([{"pid": 1, "unit": "app.service"}], 5)[0]["main"] is None
+
+
+def test_the_pods_of_those_who_hold_the_most_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(descriptors.pinning, "LOGS", str(tmp_path))
+    (tmp_path / ("leaky-5f8c_shop_main-%s.log" % ID)).write_text("")
+    holders = [{"container_id": ID}, {"container_id": "0" * 64}, {"container_id": None}]
+    descriptors.name_pods(holders)
+    assert [(one["pod"], one["container"]) for one in holders] == [("shop/leaky-5f8c", "main"), (None, None), (None, None)]
+    monkeypatch.setattr(descriptors.pinning, "container_names", lambda: pytest.fail("no container: nobody looks"))
+    descriptors.name_pods([{"container_id": None}])

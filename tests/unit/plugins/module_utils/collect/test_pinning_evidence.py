@@ -21,14 +21,15 @@ def tree(path, files):
         file.write_text(text, encoding="utf-8")
 
 
-def collect(tmp_path, argv=(), config=""):
-    context = spec.Context({}, [], {"kubelet": {"argv": ["kubelet", "--root-dir=%s" % tmp_path] + list(argv), "config": {"text": config},
-                                                "config_dropins": [], "process": None}})
+def collect(tmp_path, argv=(), config="", healthz=200, deep=False):
+    context = spec.Context({"deep": deep}, [], {"kubelet": {"argv": ["kubelet", "--root-dir=%s" % tmp_path] + list(argv), "config": {"text": config},
+                                                            "config_dropins": [], "process": None, "healthz": {"status": healthz}}})
     return pinning.collect(context)
 
 
-def test_a_node_that_pins_nobody_is_not_walked(tmp_path):
-    found = collect(tmp_path)
+@pytest.mark.parametrize("config", ["", "cpuManagerPolicy: none\nstaticPodPath: /etc/kubernetes/manifests\nstaticPodURL: ''\nmemorySwap: {}\n"])
+def test_a_node_that_pins_nobody_is_not_walked(tmp_path, config):
+    found = collect(tmp_path, config=config)
     assert (found["cpu_state"], found["memory_state"], found["pods"], found["containers"], found["runc"]) == (None, None, None, None, None)
     assert found["cpus"]["online"] and found["cpus"]["topology"] is None
     tree(tmp_path, {"cpu_manager_state": '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}', "pods/1b/x": ""})
@@ -36,7 +37,20 @@ def test_a_node_that_pins_nobody_is_not_walked(tmp_path):
     assert found["cpu_state"]["text"].startswith('{"policyName":"none"') and found["pods"] == ["1b"] and found["containers"] is None
 
 
-@pytest.mark.parametrize("told", [{"argv": ["--cpu-manager-policy=static"]}, {"config": "cpuManagerPolicy: static"}])
+@pytest.mark.parametrize(("told", "asked"), [
+    ({}, 0), ({"healthz": None}, 1), ({"healthz": 500}, 1), ({"deep": True}, 1), ({"argv": ["--container-runtime=docker"]}, 1),
+    ({"argv": ["--container-runtime", "remote"]}, 1),
+    ({"argv": ["--container-runtime-endpoint=unix:///run/containerd/containerd.sock"]}, 0),
+    ({"config": "memorySwap:\n  swapBehavior: LimitedSwap"}, 1), ({"argv": ["--feature-gates=NodeSwap=true"]}, 1), ({"config": "cpuManagerPolicy: static"}, 1)])
+def test_a_kubelet_is_asked_its_version_where_that_decides_what_it_makes_of_its_settings(tmp_path, monkeypatch, told, asked):
+    calls = []
+    monkeypatch.setattr(pinning, "_version", lambda program, context: calls.append(program) or "Kubernetes v1.30.1")
+    found = collect(tmp_path, **told)
+    assert calls.count("kubelet") == asked and found["kubelet_version"] == ("Kubernetes v1.30.1" if asked else None)
+
+
+@pytest.mark.parametrize("told", [{"argv": ["--cpu-manager-policy=static"]}, {"config": "cpuManagerPolicy: static"}, {"config": "memoryManagerPolicy: Static"},
+                                  {"config": "staticPodPath: /x\ncpuManagerPolicy: static"}, {"deep": True}])
 def test_a_kubelet_that_is_told_to_pin_needs_the_topology_and_whose_cpus_would_change(tmp_path, told):
     found = collect(tmp_path, **told)
     rows = found["cpus"]["topology"]
@@ -78,7 +92,7 @@ def test_the_set_that_is_in_effect(tmp_path):
 def test_names_of_containers_by_the_links_to_their_logs(tmp_path, monkeypatch):
     monkeypatch.setattr(pinning, "LOGS", str(tmp_path))
     tree(tmp_path, {"pinned_lab-jobs-5f8cea_my-work-%s.log" % ID: "", "odd.log": "", "a_b_c.txt": ""})
-    assert pinning._names() == {ID: ("lab-jobs-5f8cea/pinned", "my-work")}
+    assert pinning.container_names() == {ID: ("lab-jobs-5f8cea/pinned", "my-work")}
 
 
 def test_a_frozen_cgroup_names_its_tasks(tmp_path):
@@ -87,6 +101,24 @@ def test_a_frozen_cgroup_names_its_tasks(tmp_path):
     assert found["state"] == "FROZEN" and found["tasks"][0][0] == os.getpid() and found["tasks"][0][2] in "RSD"
     tree(tmp_path, {"cgroup.freeze": "0\n"})
     assert all(one["path"] != str(tmp_path) for one in pinning._frozen([{"pod_uid": "u", "container_id": ID, "pid": os.getpid(), "folder": str(tmp_path)}]))
+
+
+def test_tasks_that_no_freezer_stops_come_first_and_are_known_of_their_container(tmp_path, monkeypatch):
+    said = dict((str(pid), "%d (task %d) S 1" % (pid, pid)) for pid in range(1, 40))
+    said["33"] = "33 (nfs (old)) D 1"
+    monkeypatch.setattr(pinning.files, "text", lambda path, limit=None, default=None: said.get(path.split("/")[2]) if path.startswith("/proc/") else
+                        " ".join(sorted(said, key=int) + ["99"]) if path == str(tmp_path) + "/tasks" else None)
+    assert pinning._tasks(str(tmp_path))[0] == [33, "nfs (old)", "D"] and len(pinning._tasks(str(tmp_path))) == pinning.MAX_TASKS
+    one = {"pod_uid": "u", "pod": "n/p", "name": "app", "container_id": ID, "pid": 1, "static": False, "folder": str(tmp_path), "cpus": "1"}
+    assert pinning._stuck([one, dict(one, folder=None), dict(one, folder="/none")]) == [
+        {"pod_uid": "u", "pod": "n/p", "name": "app", "container_id": ID, "tasks": [[33, "nfs (old)", "D"]]}]
+    monkeypatch.setattr(pinning, "MAX_READ", 20)
+    assert pinning._stuck([one]) == []
+
+
+def test_only_the_deep_tier_looks_for_them(tmp_path):
+    tree(tmp_path, {"cpu_manager_state": '{"policyName":"static","defaultCpuSet":"0-1","checksum":0}'})
+    assert collect(tmp_path)["stuck"] is None and isinstance(collect(tmp_path, deep=True)["stuck"], list)
 
 
 def test_lines_of_the_journal_that_matter():

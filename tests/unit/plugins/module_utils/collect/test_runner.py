@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import jsonline, runner, spec
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, jsonline, limits, runner, spec, unit
 from ansible_collections.kubemend.remediation.plugins.modules import node_evidence_info
 
 
@@ -111,6 +111,139 @@ def test_without_its_component_it_is_absent_and_not_even_started():
     assert _run(Fake("x", _absent, components=("etcd",)), processes=[(1, "hyperkube")])["x"]["error"] == "not here"
 
 
+SHOWN = """\
+Id=kubelet.service
+Names=kubelet.service
+LoadState=loaded
+ActiveState=active
+LimitNOFILE=7
+
+Id=sshd.service
+Names=ssh.service sshd.service
+LoadState=loaded
+ActiveState=active
+
+Id=swap.img.swap
+Names=swap.img.swap
+LoadState=loaded
+ActiveState=active
+
+Id=crio.service
+Names=crio.service
+LoadState=not-found
+ActiveState=inactive
+"""
+
+
+@pytest.fixture
+def systemd(monkeypatch):
+    """(what systemctl was asked, what it answers): none of it outlives the test."""
+    asked, answers = [], {"show": SHOWN, "is-enabled": "disabled\n"}
+
+    def run(argv, seconds=5, limit=1048576):
+        asked.append(argv)
+        if isinstance(answers[argv[1]], Exception):
+            raise answers[argv[1]]
+        return answers[argv[1]]
+
+    monkeypatch.setattr(unit.command, "run", run)
+    monkeypatch.setattr(unit, "_told", {})
+    monkeypatch.setattr(unit, "_states", {})
+    return asked, answers
+
+
+QUESTIONS = ((["kubelet.service"], ("Id", "ActiveState"), True), (("ssh.service", "crio.service"), ("Id", "LoadState"), True),
+             (("*.swap", "swap.target"), ("Id",), False))
+
+
+def test_what_several_ask_systemd_is_asked_once(systemd):
+    asked, _answers = systemd
+    unit.learn(unit.ask(QUESTIONS))
+    assert [argv[1] for argv in asked] == ["show", "is-enabled"] and asked[1][2:] == ["kubelet.service"]
+    assert asked[0][4] == "ActiveState,Id,LoadState,Names" and asked[0][5:] == ["*.swap", "crio.service", "kubelet.service", "ssh.service", "swap.target"]
+    del asked[:]
+    assert unit.show(*QUESTIONS[0][:2]) == {"kubelet.service": {"Id": ["kubelet.service"], "ActiveState": ["active"]}}
+    assert list(unit.show(*QUESTIONS[1][:2])) == ["sshd.service", "crio.service"] and list(unit.show(*QUESTIONS[2][:2])) == ["swap.img.swap"]
+    assert unit.enabled("kubelet.service") == "disabled" and not asked
+    unit.show(["kubelet.service"], ("Id",))
+    unit.enabled("crio.service")
+    assert len(asked) == 2  # another question is put
+
+
+def test_without_states_there_is_still_what_systemd_shows(systemd):
+    asked, answers = systemd
+    answers["is-enabled"] = command.CommandError("systemctl did not end within 5 s")
+    unit.learn(unit.ask(QUESTIONS))
+    del asked[:]
+    unit.show(*QUESTIONS[0][:2])
+    with pytest.raises(command.CommandError):
+        unit.enabled("kubelet.service")
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("said", ["", "enabled\nmasked\n"])
+def test_states_that_cannot_be_told_apart_are_asked_one_by_one(systemd, said):
+    asked, answers = systemd
+    answers["is-enabled"] = said
+    unit.learn(unit.ask(QUESTIONS))
+    answers["is-enabled"] = "static\n"
+    assert unit.enabled("kubelet.service") == "static" and len(asked) == 3
+
+
+class Asking(Fake):
+    """One that asks systemd what the collector limits asks."""
+
+    __slots__ = ()
+
+    def module(self):
+        return limits
+
+
+def _shows(context):
+    return sorted(unit._told), len(unit.show(*limits.question()[:2]))
+
+
+def test_those_that_ask_systemd_wait_for_one_answer(systemd):
+    found = _run(Asking("a", _shows, asks=True), Asking("b", _shows, asks=True), Fake("c", lambda context: 3))
+    names, properties, _files = limits.question()
+    assert found["a"]["data"] == found["b"]["data"] == ([(tuple(names), tuple(properties))], 3) and found["c"]["data"] == 3
+    assert set(found) == {"a", "b", "c"}  # what they asked is no evidence of its own
+
+
+def test_one_alone_asks_for_itself(systemd):
+    assert _run(Asking("a", _shows, asks=True))["a"]["data"] == ([], 4)
+
+
+@pytest.mark.parametrize("answer", [command.CommandError("no answer"), "hangs"])
+def test_where_systemd_does_not_answer_each_asks_for_itself_and_nobody_else_waits(systemd, monkeypatch, answer):
+    _asked, answers = systemd
+    answers["show"] = answer
+    if answer == "hangs":
+        monkeypatch.setattr(unit, "ask", lambda *given: time.sleep(60))
+    begin = time.monotonic()
+    found = _run(Asking("a", lambda context: (sorted(unit._told), 1), asks=True), Asking("b", lambda context: 2, asks=True), Fake("c", lambda context: 3))
+    assert [found[name]["data"] for name in "abc"] == [([], 1), 2, 3] and time.monotonic() - begin < 10
+    assert found["c"]["duration_ms"] < 1500
+
+
+def test_one_whose_module_is_broken_costs_only_itself(systemd):
+    class Broken(Asking):
+        __slots__ = ()
+
+        def module(self):
+            raise SyntaxError("broken")
+
+    found = _run(Broken("a", lambda context: 1, asks=True), Asking("b", lambda context: 2, asks=True))
+    assert found["b"]["data"] == 2
+
+
+def test_what_one_asks_is_what_it_shows():
+    for collector in spec.COLLECTORS:
+        if collector.asks:
+            names, properties, files = collector.module().question()
+            assert names and "Id" in properties and isinstance(files, bool)
+
+
 def test_needs_are_chosen_too():
     assert [one.name for one in spec.chosen(["etcd"])] == ["instances", "etcd"]
     assert [one.name for one in spec.chosen()] == [one.name for one in spec.COLLECTORS if one.tier == spec.CORE]
@@ -124,6 +257,20 @@ def test_json_line(value):
     line = jsonline.dumps(value)
     assert json.loads(line) == json.loads(json.dumps(value))
     assert line.isascii() and "\n" not in line
+
+
+@pytest.mark.parametrize("text", ['{"a": [1, -2.5e3, true, null, "\\u00fc\\n"]}', " 7\n", '"x"', "[]", "NaN", "-Infinity", "12345678901234567890",
+                                  '{"a":1,"a":2}'])
+def test_json_is_read_as_json_reads_it(text):
+    assert repr(jsonline.loads(text)) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize("text", ["", " ", "{", '{"a" 1}', "[1,]", "1 2", "[] x", "nul", '"\x00"', "{'a': 1}", "\ufeff{}", "01"])
+def test_what_is_no_json_is_refused(text):
+    with pytest.raises(ValueError):
+        json.loads(text)
+    with pytest.raises(ValueError):
+        jsonline.loads(text)
 
 
 def test_json_line_has_no_numbers_that_json_has_not():
@@ -149,3 +296,21 @@ def test_the_ordinary_module_ships_every_collector():
     """Where it is not a program on standard input, Ansible packs what the module imports, and collectors are imported by name."""
     shipped = {module.__name__.rpartition(".")[2] for module in node_evidence_info.SHIPPED}
     assert set(spec.BY_NAME) <= shipped
+
+
+@pytest.mark.parametrize("way", [-3.15e7, 3.15e7])
+def test_a_clock_that_is_set_meanwhile_moves_no_limit(monkeypatch, way):
+    """Neither does what answers look late, nor is what hangs waited for until the year is over."""
+    true, calls = time.time, []
+
+    def stepped():
+        calls.append(1)
+        return true() + way * len(calls)
+
+    monkeypatch.setattr(time, "time", stepped)
+    assert command.run(["echo", "x"], 20) == "x\n"
+    begin = time.monotonic()
+    with pytest.raises(command.CommandError, match="did not end"):
+        command.run(["sleep", "60"], 0.3)
+    assert _run(Fake("slow", _hang, timeout=0.3))["slow"]["status"] == "timeout"
+    assert time.monotonic() - begin < 20

@@ -253,3 +253,67 @@ def test_which_plugins_are_disabled(tmp_path, text, names, line):
     ("containerd.service", kubelet("--container-runtime-endpoint=/run/k3s/containerd/containerd.sock"), None)])
 def test_where_a_unit_answers(name, known, path):
     assert runtime.socket_of(name, known) == path
+
+
+# -- one that ended -------------------------------------------------------------------------------------------------------------------------------
+
+JOURNAL = """2026-11-22T18:00:03+0000 w1 systemd[1]: containerd.service: Main process exited, code=exited, status=1/FAILURE
+2026-11-22T18:00:02+0000 w1 containerd[9]: \tmain.go:7 +0x1
+2026-11-22T18:00:02+0000 w1 containerd[9]: containerd: failed to load TOML: /etc/containerd/config.toml: password = hunter2hunter2
+2026-11-22T18:00:01+0000 w1 containerd[9]: time="x" level=info msg="starting containerd"
+-- Boot 0123 --
+"""
+
+
+@pytest.mark.parametrize(("state", "asks"), [
+    ({"ActiveState": "failed", "Result": "exit-code"}, True), ({"ActiveState": "activating", "SubState": "auto-restart"}, True),
+    ({"ActiveState": "inactive", "Result": "exit-code"}, True), ({"ActiveState": "inactive", "Result": "success"}, False), ({}, False)])
+def test_the_last_words_of_one_that_ended(node, monkeypatch, state, asks):
+    asked = []
+    monkeypatch.setattr(command, "run", lambda argv, *more: asked.append(argv) or JOURNAL)
+    node.unit("containerd.service", **state)
+    told = node.collect()["units"][0]["said"]
+    assert bool(asked) == asks and (not asks or asked[0][-2:] == ["-u", "containerd.service"])
+    assert [line.partition("]: ")[2].partition(" /etc")[0] for line in told] == (
+        ['time="x" level=info msg="starting containerd"', "containerd: failed to load TOML:", "main.go:7 +0x1"] if asks else [])
+
+
+def test_a_journal_that_may_not_be_read_says_nothing(node, monkeypatch):
+    def run(*dummy):
+        raise command.Silent("journalctl: it said nothing")
+
+    monkeypatch.setattr(command, "run", run)
+    node.unit("containerd.service", ActiveState="failed", Result="exit-code")
+    assert node.collect()["units"][0]["said"] == []
+
+
+@pytest.mark.parametrize(("data", "valid"), [
+    (b"\0" * 32768, False), (b"\1" * 2000, False), (b"", True), (b"\0" * 16 + b"\xed\xda\x0c\xed" + b"\0" * 4000, True),
+    (b"\0" * (4096 + 16) + b"\xed\xda\x0c\xed", True), (b"\0" * (65536 + 16) + b"\xed\xda\x0c\xed", True), (b"\xed\xda\x0c\xed", False)])
+def test_a_database_of_containerd_has_a_header_in_one_of_its_first_pages(tmp_path, data, valid):
+    path = tmp_path / runtime.METADATA
+    path.parent.mkdir()
+    path.write_bytes(data)
+    assert runtime.metadata(str(tmp_path)) == {"path": str(path), "size": len(data), "valid": valid}
+    assert runtime.metadata(str(tmp_path / "other")) is None
+
+
+def test_it_is_looked_at_where_containerd_refuses_calls(node, tmp_path):
+    config, root = tmp_path / "config.toml", tmp_path / "root"
+    (root / "io.containerd.metadata.v1.bolt").mkdir(parents=True)
+    (root / runtime.METADATA).write_bytes(b"\0" * 100)
+    config.write_text('version = 2\nroot = "%s"\n[plugins]\nroot = "/no"\n' % root)
+    node.listen()
+    node.unit("containerd.service", ExecStart="{ path=/x ; argv[]=/x --config %s ; ignore_errors=no }" % config)
+    assert node.collect()["metadata"] is None
+    node.calls = {"v1": 12, "v1alpha2": 12}
+    assert node.collect()["metadata"] == {"path": str(root / runtime.METADATA), "size": 100, "valid": False}
+
+
+@pytest.mark.parametrize(("text", "root"), [
+    ('root = "/data/c"\n', "/data/c"), ("root='/data/c' # ours\n", "/data/c"), ("[plugins]\nroot = \"/x\"\n", None), ('root = "c"\n', None), ("root =\n", None),
+    ("rooted = \"/x\"\n", None)])
+def test_the_folder_that_the_configuration_names(tmp_path, text, root):
+    (tmp_path / "c.toml").write_text(text)
+    assert runtime.root_of(str(tmp_path / "c.toml")) == root
+    assert runtime.root_of(str(tmp_path / "gone")) is None

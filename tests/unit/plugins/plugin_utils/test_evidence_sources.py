@@ -1,0 +1,55 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Folders, runs and bundles of evidence put together: of each host the best that there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, evidence_sources
+
+
+def document(**more: Any) -> dict[str, Any]:
+    return {"schema": evidence.SCHEMA, "host": "m1", "status": "ok", "collected_at": "2026-11-21T09:00:00Z", "collectors": {}, **more}
+
+
+def test_all_of_a_folder_whatever_its_hosts_are_called(tmp_path: Path) -> None:
+    for host in ("../../etc/passwd", ".hidden", "m1"):
+        evidence.write(document(host=host), tmp_path / "evidence")
+    assert sorted(one["host"] for one in evidence_sources.stream([tmp_path])) == ["../../etc/passwd", ".hidden", "m1"]
+
+
+def test_a_file_that_is_no_evidence_ends_it_by_name(tmp_path: Path) -> None:
+    evidence.write(document(), tmp_path)
+    (tmp_path / "w1.json").write_text("{")
+    with pytest.raises(evidence.EvidenceError, match="w1.json: no JSON"):
+        list(evidence_sources.stream([tmp_path]))
+
+
+def test_folders_are_merged(tmp_path: Path) -> None:
+    def put(folder: str, host: str, status: str, hour: int) -> None:
+        evidence.write(document(host=host, status=status, collected_at=f"2026-11-21T{hour:02}:00:00Z", reason=folder), tmp_path / folder)
+
+    put("a/evidence", "m1", "ok", 1), put("b", "m1", "unreachable", 2), put("c", "m1", "not_asked", 3)
+    put("a/evidence", "m2", "unreachable", 1), put("b", "m2", "not_asked", 2)
+    put("a/evidence", "m3", "ok", 1), put("b", "m3", "ok", 2)
+    put("b", "m4", "error", 1), put("c", "m4", "unreachable", 4)
+    found = {one["host"]: one["reason"] for one in evidence_sources.stream([tmp_path / "a", tmp_path / "b", tmp_path / "c"])}
+    assert found == {"m1": "a/evidence", "m2": "a/evidence", "m3": "b", "m4": "b"}
+
+
+def test_cluster_and_node_evidence_of_one_host_are_two(tmp_path: Path) -> None:
+    evidence.write(document(), tmp_path)
+    evidence.write(document(kind="cluster"), tmp_path, ".cluster.json")
+    assert [one.get("kind") for one in evidence_sources.stream([tmp_path])] == ["cluster", None]
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(evidence.EvidenceError, match="no evidence"):
+        list(evidence_sources.stream([tmp_path]))
+    with pytest.raises(evidence.EvidenceError, match="no such folder"):
+        list(evidence_sources.stream([tmp_path / "x"]))

@@ -1,0 +1,150 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts with which Ansible cannot begin: rows of every report, whoever is first, and no failure of the run."""
+
+from __future__ import annotations
+
+import json
+import sys
+import xml.etree.ElementTree as xml
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, run_hosts
+from tests.unit.conftest import SILENT
+
+BEGAN = "Ansible could not begin with it: "
+NO_PLUGIN = f"{BEGAN}the connection plugin 'nosuch' was not found"
+# m1 is the host that every run_once task of the play is for.
+INVENTORY = f"""
+[kube_control_plane]
+m1 ansible_connection=ssh ansible_port="{{{{ nowhere }}}}"
+m2 {SILENT}
+[kube_node]
+w1 ansible_connection=nosuch
+w2 {SILENT}
+"""
+ALL = ("-e", "kubemend_report_formats=terminal,json,html,junit")
+
+
+def test_they_are_rows_of_every_report_and_the_run_goes_on(operator):
+    operator.write("broken.ini", INVENTORY)
+    done = operator.run("audit", *ALL, inventory="broken.ini")
+    assert done.rc == 0, done.output
+    report = done.report()
+    rows = {row["host"]: (row["status"], row["role"]) for row in report["hosts"]}
+    assert {name: status for name, (status, _role) in rows.items()} == {"m1": "error", "m2": "unreachable", "w1": "error", "w2": "unreachable"}
+    reasons = {row["host"]: row["reason"] for row in report["hosts"]}
+    assert reasons["m1"].startswith(BEGAN) and "'nowhere' is undefined" in reasons["m1"] and "\n" not in reasons["m1"]
+    assert reasons["w1"] == NO_PLUGIN
+    found = {item["host"]: item for item in report["findings"] if item["code"] == "KM901"}
+    assert found.keys() == rows.keys()
+    assert found["w1"]["summary"] == f"the host gave no evidence: {NO_PLUGIN}"
+    assert found["w1"]["remedy"].startswith("put right what the inventory says of it")
+    assert "KM101" not in {item["code"] for item in report["verdicts"] if item["verdict"] in ("clear", "present")}
+    assert f"WARNING KM901 w1: the host gave no evidence: {NO_PLUGIN}" in done.words
+    assert "kubemend: 4 hosts, 0 critical, 4 warning" in done.stdout
+    folder = operator.folder / "report"
+    assert "the connection plugin &#39;nosuch&#39; was not found" in (folder / "report.html").read_text(encoding="utf-8")
+    suite = xml.parse(folder / "junit.xml").find("./testsuite[@name='w1']")
+    assert suite.get("errors") == "1" and suite.find("testcase/error").get("message") == NO_PLUGIN
+    # What is known of them is evidence like any other: a replay of the folder says the same, and makes up nobody.
+    for name in ("m1.json", "m1.cluster.json", "w1.json"):
+        assert evidence.read(folder / "evidence" / name)["status"] == "error"
+    (folder / "evidence" / "w2.json").unlink()
+    again = operator.run("replay", "-e", f"kubemend_evidence={folder}", inventory=None, report_dir="again")
+    assert again.rc == 0, again.output
+    second = json.loads((operator.folder / "again" / "report.json").read_text(encoding="utf-8"))
+    assert second["hosts"] == [row for row in report["hosts"] if row["host"] != "w2"]
+
+
+def test_where_it_is_the_only_one_there_is_a_report_too_and_the_threshold_counts(operator):
+    operator.write("broken.ini", "m1 ansible_connection=nosuch\n")
+    done = operator.run("remediate", "-e", "kubemend_fail_on=warning", "-e", "kubemend_max_risk=2", inventory="broken.ini")
+    assert done.rc == 2, done.output
+    report = done.report()
+    assert (report["exit_code"], report["exit_reason"], report["mode"]) == (2, "threshold", "repair")
+    assert [(row["host"], row["status"], row["reason"]) for row in report["hosts"]] == [("m1", "error", NO_PLUGIN)]
+    assert "Lock the cluster" not in done.stdout
+
+
+def test_under_limit_only_those_that_were_asked(operator):
+    operator.write("broken.ini", INVENTORY)
+    done = operator.run("audit", "-e", "kubemend_slice=true", "--limit", "w1,w2", inventory="broken.ini")
+    assert done.rc == 0, done.output
+    assert {row["host"]: row["status"] for row in done.report()["hosts"]} == {"w1": "error", "w2": "unreachable"}
+    assert evidence.read(operator.folder / "report" / "evidence" / "m1.json")["status"] == "not_asked"
+
+
+def test_a_role_says_whom_its_play_has_lost(operator):
+    """Ansible's own look at a role's options is a task of each host."""
+    play = operator.write("role.yml", "- {hosts: all, gather_facts: false, roles: [kubemend.remediation.leader_election]}\n")
+    operator.write("broken.ini", INVENTORY)
+    done = operator.run(str(play), "-e", "kubemend_max_risk=0", inventory="broken.ini")
+    assert done.rc == 2, done.output
+    assert "The play has lost m1, w1 already, as Ansible says above" in done.words and "or leave them out with --limit" in done.words
+    assert "Collect evidence" not in done.stdout
+
+
+def test_a_variable_of_ours_that_cannot_be_evaluated_names_its_host(operator):
+    operator.write("broken.ini", INVENTORY)
+    operator.write("host_vars/w2.yml", "kubemend_timeout: '{{ nowhere }}'\n")
+    done = operator.run("audit", inventory="broken.ini")
+    assert done.rc == 2, done.output
+    assert "kubemend_timeout (host w2) cannot be evaluated: " in done.words and "Collect evidence" not in done.stdout
+
+
+@pytest.mark.parametrize("said, cause", [
+    ("Task failed: the connection plugin 'nosuch' was not found", "the connection plugin 'nosuch' was not found"),
+    ("Task failed: Action failed: a", "a"),
+    ("Error processing keyword 'port': 'nope' is undefined\n\nTask failed.\nOrigin: /x.yml:3:3\n\n1 ---",
+     "Error processing keyword 'port': 'nope' is undefined"),
+    ("The field 'port' has an invalid value. The error was: 'a' is undefined. 'a' is undefined. 'a' is undefined",
+     "The field 'port' has an invalid value. The error was: 'a' is undefined. 'a' is undefined"),
+    ("Invalid become method specified, could not find matching plugin: 'su'. Use `ansible-doc -t become -l` to list available plugins.",
+     "Invalid become method specified, could not find matching plugin: 'su'"),
+    ("a\x1b[31m b\x07", "a [31m b"), ("x" * 400, "x" * 299 + "…"),
+])
+def test_what_ansible_said_becomes_one_sentence(said, cause):
+    assert run_hosts.never_began(said) == BEGAN + cause
+
+
+@pytest.mark.parametrize("hostvars", [None, {}, type("Gone", (), {"raw_get": lambda self, host: {"_kubemend_asked": "no mapping"}})()])
+def test_without_a_word_of_ansible_there_is_a_row_all_the_same(tmp_path, hostvars):
+    run_hosts.note_unheard(tmp_path, {"w1": ["node"]}, ["m9"], hostvars)
+    document = evidence.read(tmp_path / "w1.json")
+    assert (document["status"], document["groups"], document["reason"]) == ("error", ["node"], "Ansible could not begin with it, and did not say why")
+    assert [path.name for path in tmp_path.iterdir()] == ["w1.json"]
+
+
+def test_what_is_there_stays(tmp_path):
+    evidence.write(evidence.stub("m1", [], "unreachable", "refused"), tmp_path)
+    run_hosts.note_unheard(tmp_path, {"m1": []}, ["m1"], None)
+    assert [path.name for path in tmp_path.iterdir()] == ["m1.json"]
+    assert evidence.read(tmp_path / "m1.json")["reason"] == "refused"
+
+
+@pytest.mark.parametrize("playbook", ["audit", "capture_logs"])
+def test_the_api_is_asked_through_the_others(operator, playbook):
+    """However those around them end: with ansible-core 2.16 they end a loop, from either end of it."""
+    here, broken = f"ansible_connection=local ansible_python_interpreter={sys.executable} kubemend_become=false", "ansible_connection=nosuch"
+    operator.write("broken.ini", f"[kube_control_plane]\nm1 {broken}\nm2 {here}\nm3 {here}\nm4 {broken}\n")
+    done = operator.run(playbook, *(("--check", "-e", "kubemend_capture_level=0") if playbook == "capture_logs" else ()), inventory="broken.ini")
+    assert done.rc == 0, done.output
+    told = {name: evidence.read(operator.folder / "report" / "evidence" / f"{name}.cluster.json") for name in ("m1", "m2", "m3", "m4")}
+    assert {told["m1"]["reason"], told["m4"]["reason"]} == {NO_PLUGIN} and not any(BEGAN in (told[name]["reason"] or "") for name in ("m2", "m3"))
+    assert "server" in told["m2"]["collectors"] and "server" in told["m3"]["collectors"]
+
+
+def test_a_capture_goes_on_without_them_and_says_so(operator):
+    """m1, which every run_once task is for, and w1: lines of the others are captured, and each format names the two."""
+    here = f"ansible_connection=local ansible_python_interpreter={sys.executable} kubemend_become=false"
+    operator.write("broken.ini", INVENTORY.replace(f"m2 {SILENT}", f"m2 {here}"))
+    done = operator.run("capture_logs", *ALL, "-e", "kubemend_capture_seconds=1", "-e", "kubemend_capture_level=0", inventory="broken.ini")
+    report = done.report()
+    assert report["mode"] == "capture" and f"w1: {NO_PLUGIN}" in report["notices"] and any(one.startswith(f"m1: {BEGAN}") for one in report["notices"])
+    folder = operator.folder / "report"
+    for name in ("report.txt", "report.html", "junit.xml"):
+        assert "the connection plugin" in (folder / name).read_text(encoding="utf-8"), name
+    assert done.rc == report["exit_code"] and "Traceback" not in done.output
