@@ -24,7 +24,7 @@ def _arguments(argv):
     _versioned(up, True)
     up.add_argument("--masters", type=int, default=3)
     up.add_argument("--workers", type=int, default=1)
-    up.add_argument("--timers", choices=("short", "default"), default="short")
+    up.add_argument("--timers", choices=("short", "default", "steady"), default="short")
     up.add_argument("--prefix", default="", help="before the names of its nodes")
     _versioned(commands.add_parser("status"), False)
     _versioned(commands.add_parser("down"), False)

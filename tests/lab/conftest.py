@@ -8,6 +8,7 @@ A continuous integration's machine gets its clusters taken away; a developer's k
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 
@@ -17,6 +18,7 @@ from tests import schemas
 from tests.gate import machine
 from tests.lab import drawn, playbook, results
 from tests.lab.cluster import Cluster
+from tests.lab.host import note
 from tests.lab.repairing import NEW, OLD, possible
 
 
@@ -29,6 +31,20 @@ def pytest_collection_modifyitems(config, items):
     out = drawn.left_out(could, results.tree()["commit"])
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in out])
     items[:] = [item for item in items if item.nodeid not in out]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """What the lab failed to make in time is made once more, as runner.py does; what one of our programs did never is."""
+    begun = len(playbook.BEGUN)
+    try:
+        return (yield)
+    except TimeoutError as error:
+        if len(playbook.BEGUN) != begun:
+            raise
+        note(f"{pyfuncitem.name}, once more, for nothing of ours had begun: {error}")
+    pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters})
+    return True
 
 
 def pytest_sessionfinish():

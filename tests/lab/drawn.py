@@ -18,15 +18,15 @@ TESTS: dict[str, tuple[int, tuple[str, ...]]] = {
     "drains": (2, ("test_drain.py::",)),
     "failing repairs": (1, ("test_failing_repairs.py::",)),
     "interruptions": (2, ("test_interrupted.py::",)),
-    "repairs": (2, tuple(f"test_repair.py::test_{name}" for name in (
-        "two_masters", "configuration_file", "stray_backup", "a_dead_kubelet", "broken_yaml", "an_image_that_is_gone", "without_an_api_server"))),
+    "repairs": (2, ("test_planted.py::", *(f"test_repair.py::test_{name}" for name in (
+        "two_masters", "configuration_file", "stray_backup", "a_dead_kubelet", "broken_yaml", "an_image_that_is_gone", "without_an_api_server")))),
     "symptoms": (2, ("test_admission.py::", "test_pinning.py::", "test_reset.py::", "test_open_files.py::", "test_swap.py::", "test_boot.py::",
                      "test_node_back.py::")),
 }
 # Of these whole files one is drawn: each costs minutes before its first test, a cluster of its own among them.
 FILES = ("test_kubespray.py::", "test_repair_api.py::", "test_roles.py::", "test_power_cut.py::", "test_forgotten_node.py::", "test_pending.py::")
 # Scenarios of molecule on plain nodes beside the audit's: one is drawn.
-SCENARIOS = ("kubelet_service", "open_files")
+SCENARIOS = ("kubelet_service", "open_files", "swap_off")
 
 
 def left_out(ids: Iterable[str], seed: str) -> set[str]:

@@ -33,6 +33,20 @@ while time.monotonic() < end:
 sys.exit(1)
 """
 
+# Waits for the end of the process that a step restarts, and says which program is to prove it.
+_STOPPED = """
+import glob, json, os, sys, time
+component, end = sys.argv[1], time.monotonic() + 150
+while time.monotonic() < end:
+    for name in sorted(glob.glob("/var/lib/kubemend/journal/*/proof-*.json"), reverse=True):
+        record = json.load(open(name))
+        if record["state"] == "awaited" and record["component"] == component and not os.path.exists("/proc/%d" % record["former"]["pid"]):
+            print(json.dumps({"pid": record["by"]["pid"], "run_id": record["run_id"], "step": record["step"]}))
+            sys.exit(0)
+    time.sleep(0.02)
+sys.exit(1)
+"""
+
 
 class Controller:
     """One ansible-playbook with every process that it makes, as if it were a machine of its own."""
@@ -96,6 +110,16 @@ class Controller:
 def wait_written(cluster, node: str, path: str, text: str) -> dict:
     """{pid, run_id} of the program on the node that has just written `text` into that file and not yet proven it."""
     return json.loads(cluster.exec(node, ["python3", "-I", "-S", "-c", _WRITTEN, path, text], timeout=150).stdout)
+
+
+def wait_stopped(cluster, node: str, component: str) -> dict:
+    """{pid, run_id, step} of the program on the node that has just ended the component's process and not yet seen another."""
+    return json.loads(cluster.exec(node, ["python3", "-I", "-S", "-c", _STOPPED, component], timeout=180).stdout)
+
+
+def proof(cluster, node: str, found: dict) -> dict:
+    """The record of a step of wait_stopped as it is now."""
+    return json.loads(cluster.read(node, f"/var/lib/kubemend/journal/{found['run_id']}/proof-{found['step']}.json"))
 
 
 def left_over(cluster) -> list[str]:

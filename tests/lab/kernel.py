@@ -29,6 +29,12 @@ def write(name: str, value) -> None:
     (Path("/proc/sys") / name).write_text(f"{value}\n")
 
 
+def before(name: str) -> int:
+    """What the machine itself has; 0 where the lab never touched it."""
+    with _locked():
+        return int(json.loads(RECORD.read_text()).get(name, 0)) if RECORD.exists() else 0
+
+
 def _locked():
     return locked(RECORD.with_suffix(".lock"), "another lab run that changes kernel settings", timeout=60)
 

@@ -9,15 +9,31 @@ from . import kernel
 from .incident import Incident
 
 DEFAULT = 128  # of the kernel, for inotify instances of one user
-INSTANCES = "fs.inotify.max_user_instances"
+INSTANCES, WATCHES = "fs.inotify.max_user_instances", "fs.inotify.max_user_watches"
+MAX_WATCHES = "fs/inotify/max_user_watches"
 FILE = "/etc/sysctl.d/99-zz-kubemend.conf"
 UNIT = "/etc/systemd/system/holder.service"
+HELD = "/tmp/kubemend-lab-held"  # the files that are watched
 CEILING = 1073741817  # more than any kernel lets a process have open
-# Holds inotify instances until it is stopped, or files until it has as many as it may.
+# Holds inotify instances until it is stopped, or files until it has as many as it may, or, up to that many, every watch that others leave or give back.
 HOLD = """
 import ctypes, os, resource, sys, time
 kind, count = sys.argv[1], int(sys.argv[2])
 libc = ctypes.CDLL(None, use_errno=True)
+if kind == "watches":
+    folder, taken = sys.argv[3], 0
+    os.makedirs(folder)
+    one = libc.inotify_init1(0)
+    while taken < count:
+        path = os.path.join(folder, str(taken))
+        open(path, "w").close()
+        if libc.inotify_add_watch(one, path.encode(), 0x400) >= 0:
+            taken += 1
+        else:
+            assert ctypes.get_errno() == 28, os.strerror(ctypes.get_errno())
+            print("holds", taken, flush=True)
+            time.sleep(0.2)
+    time.sleep(86400)
 if kind == "files":
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 held = []
@@ -27,7 +43,8 @@ for number in range(count if kind == "inotify" else count - 5):
 print("holds", len(held), flush=True)
 time.sleep(86400)
 """
-TRY = "python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); print(c.inotify_init1(0) >= 0 or os.strerror(ctypes.get_errno()))'"
+TRIED = "python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); print({} >= 0 or os.strerror(ctypes.get_errno()))'"
+TRY, TRY_WATCH = TRIED.format("c.inotify_init1(0)"), TRIED.format("c.inotify_add_watch(c.inotify_init1(0), b\"/\", 0x400)")
 
 
 def instances() -> int:
@@ -42,31 +59,54 @@ def instances() -> int:
     return found
 
 
+def watches() -> int:
+    """inotify watches that root's processes hold on the whole machine; what a process inherited is counted twice."""
+    found = 0
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and process.stat().st_uid == 0:
+                found += sum((process / "fdinfo" / one.name).read_text().count("inotify wd:") for one in (process / "fd").iterdir()
+                             if os.readlink(one) == "anon_inode:inotify")
+        except OSError:
+            continue
+    return found
+
+
 def may(limit: int) -> None:
     """What the kernel gives a user from now on; what is open stays open."""
     kernel.write(kernel.INOTIFY, limit)
+
+
+def may_watch(limit: int) -> None:
+    """Likewise of watches."""
+    kernel.write(MAX_WATCHES, limit)
 
 
 def restored() -> None:
     may(kernel.WANTED[kernel.INOTIFY])
 
 
+def restored_watches() -> None:
+    """As the lab has them while a cluster is up: what the machine had, or more."""
+    may_watch(max(kernel.before(MAX_WATCHES), kernel.WANTED[MAX_WATCHES]))
+
+
 def hold(cluster, target: str, kind: str, count: int) -> None:
     """A service of the node that holds them, with a file of its own: a transient one is given no limit for its next start."""
     cluster.write(target, "/usr/local/bin/kubemend-lab-hold", HOLD)
-    cluster.write(target, UNIT, f"[Service]\nLimitNOFILE=15000\nExecStart=/usr/bin/env python3 /usr/local/bin/kubemend-lab-hold {kind} {count}\n")
+    cluster.write(target, UNIT, f"[Service]\nLimitNOFILE=15000\nExecStart=/usr/bin/env python3 /usr/local/bin/kubemend-lab-hold {kind} {count} {HELD}\n")
     cluster.exec(target, "systemctl daemon-reload && systemctl start holder")
     cluster.wait(lambda: b"holds" in cluster.exec(target, "journalctl -q -u holder -o cat; true").stdout, 30, f"a process that holds {count} of {kind}")
 
 
 def let_go(cluster, target: str) -> None:
     cluster.exec(target, "systemctl stop holder 2>/dev/null; systemctl reset-failed holder 2>/dev/null; "
-                 f"rm -f /usr/local/bin/kubemend-lab-hold {UNIT}; systemctl daemon-reload")
+                 f"rm -rf {HELD}; rm -f /usr/local/bin/kubemend-lab-hold {UNIT}; systemctl daemon-reload")
 
 
-def tried(cluster, target: str) -> str:
-    """What a program that wants an instance is told."""
-    return cluster.exec(target, TRY).stdout.decode().strip()
+def tried(cluster, target: str, what: str = TRY) -> str:
+    """What a program that wants an instance, or a watch, is told."""
+    return cluster.exec(target, what).stdout.decode().strip()
 
 
 def unlimited(cluster) -> set:

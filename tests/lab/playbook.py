@@ -21,7 +21,12 @@ from tests.lab import incident, inventory
 from tests.lab.cluster import Cluster
 
 
+# What was started, of ours or with ours in it: a test that comes to grief before that says nothing of us.
+BEGUN: list[str] = []
+
+
 def _how(name: str, hosts: Path, arguments: tuple[str, ...], report: str, env: dict[str, str] | None) -> dict:
+    BEGUN.append(name)
     environment = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), ANSIBLE_NOCOLOR="1", **(env or {}))
     return {"args": [sys.executable, "-m", "ansible", "playbook", "-i", str(hosts), name if "/" in name else f"kubemend.remediation.{name}",
                      "-e", json.dumps({"kubemend_report_dir": report}), *arguments],

@@ -15,6 +15,7 @@ from tests.lab.staticpod import MANAGER, SCHEDULER, processes
 
 OLD, NEW = "v1.18.4", "v1.36.3"
 CONSENT = ("-e", "kubemend_max_risk=2")
+CAPTURE = ("-e", "kubemend_capture=true", "-e", "kubemend_capture_seconds=8")
 
 
 def possible(version):

@@ -23,6 +23,22 @@ def tree() -> dict:
             "tree": digest(changed.hex()) if changed else ""}
 
 
+# What no node of the lab can have, and what stands for it instead.
+UNMADE = (
+    ("KM405, file handles", "fs.file-max is one number for the whole machine and as high as the kernel counts: it cannot be filled, and lowered it would be "
+     "for everybody's programs. Unit tests stand for it"),
+    ("KM409, 205/LIMITS", "systemd gives a unit that wants more than PID 1 may have just that (tried: LimitNOFILE=1073741817 starts with 20000). It fails only "
+     "where fs.nr_open was lowered below PID 1's own limit, and fs.nr_open is the machine's. Unit tests stand for it"),
+    ("KM520, a kernel module", "the machine's modules are the nodes', and they have no /lib/modules to load one from; of a container nothing is said. Its "
+     "settings are tried (ip-forward-off); unit tests stand for the modules"),
+    ("KM522 and KM528, SELinux", "a kernel has one SELinux or none, and where the lab was tried it has none. Unit tests stand for them, with lines of audit "
+     "logs that others published"),
+    ("KM526, a clock", "no namespace holds the time of day: a node's clock is the machine's, and setting it would set that of every program. Unit tests stand "
+     "for it"),
+    ("KM527, firewalld and ufw", "files of both as Debian 12 writes them are recorded, and judged by unit tests; on a node of the lab neither runs"),
+)
+
+
 class Book:
     def __init__(self, path: Path | None = None):
         self.path = path or paths.STATE / "results.jsonl"
@@ -75,6 +91,8 @@ def document(entries) -> str:
                          entry["date"], commit)
                 lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
+    lines += ["## What no node of the lab can have", "", "Its nodes are containers, and share the kernel of the machine.", "",
+              "| fault | why, and what stands for it |", "|---|---|", *(f"| {what} | {why} |" for what, why in UNMADE), ""]
     return "\n".join(lines)
 
 

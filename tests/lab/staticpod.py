@@ -2,6 +2,7 @@
 """Static pod manifests as an operator edits them, and the processes that follow from them."""
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 
@@ -59,6 +60,23 @@ def restart(cluster, node: str, component: str) -> None:
         cluster.exec(node, ["kill", *map(str, before)])
     cluster.wait(lambda: [pid for pid, _argv in processes(cluster, node, component) if pid not in before], 120,
                  f"another {component} on {node}")
+
+
+@contextlib.contextmanager
+def away(cluster, names, component: str):
+    """Its manifest lies elsewhere on these nodes, so that none runs there; back at the end."""
+    aside = f"/root/lab-{component}.yaml"
+    try:
+        for name in names:
+            cluster.exec(name, f"mv {manifest(component)} {aside}")
+        for name in names:
+            cluster.wait(lambda node=name: not processes(cluster, node, component), 180, f"{component} of {name} to end")
+        yield
+    finally:
+        for name in names:
+            cluster.exec(name, f"if [ -e {aside} ]; then mv {aside} {manifest(component)}; fi")
+        for name in names:
+            cluster.wait(lambda node=name: len(processes(cluster, node, component)) == 1, 180, f"{component} of {name} to run again")
 
 
 def election_off(cluster, node: str, component: str) -> bool:

@@ -25,16 +25,25 @@ def test_two_leaders_and_devices(cluster, play):
         texts = [proof["text"] for proof in seen["evidence"]]
         assert any("nvidia.com/gpu. Requested: 2, Available: 0" in text and "nodeName set by Job/job-" in text for text in texts), texts
         assert any("gpu-0" in text and "held by " in text for text in texts), texts
+        assert "nvidia.com/gpu: capacity 2, allocatable 2" in texts, texts
+        told, = report["timelines"]
+        assert told["pod"] in {(proof["object"] or "").rpartition(" ")[2] for proof in seen["evidence"]} and f"Timeline of {told['pod']}" in done.stdout
+        assert {"rejected by the kubelet of w1", "node w1 named by its author"} <= {
+            words for entry in told["entries"] for words in ("rejected by the kubelet of w1", "node w1 named by its author") if words in entry["what"]}, told
 
         work = next(text for text in (proof["object"] for proof in seen["evidence"]) if text).split()[1].split("/")[0]
-        bare = rejected_without_a_job(cluster, work)
-        of_jobs = names(gpu.rejected(cluster, work)) - {bare}
+        bare = rejected_without_a_job(cluster, work, "bare")
+        # Of a kind that this cluster does not even know, so that nobody collects it as garbage.
+        theirs = rejected_without_a_job(cluster, work, "theirs", {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train",
+                                                                  "uid": "00000000-0000-4000-8000-000000000001", "controller": True})
+        of_jobs = names(gpu.rejected(cluster, work)) - {bare, theirs}
         done, report = play(*CONSENT, "-e", "kubemend_cleanup_rejected=true", name="admission_errors")
         assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done", "done"]), done.stdout[-3000:]
         assert [step["remedy"] for step in report["plan"]] == ["edit_manifest", "clean_up"]
         # Its Job still works: without the rejected pod older releases would give it another try.
         left = names(gpu.rejected(cluster, work))
         assert bare not in left and of_jobs <= left and "has not ended" in report["steps"][1]["reason"], (bare, of_jobs, left, report["steps"])
+        assert theirs in left and "Job/train of batch.volcano.sh is not Kubernetes' own" in report["steps"][1]["reason"], (left, report["steps"])
         namespace = jobs.new_namespace()
         jobs.create_namespace(cluster, namespace)
         try:
@@ -54,11 +63,15 @@ def names(pods):
     return {one["metadata"]["name"] for one in pods}
 
 
-def rejected_without_a_job(cluster, namespace):
-    """A bare pod's name. While two controller managers are at work the devices are free for moments: then it runs, and another is tried."""
+def rejected_without_a_job(cluster, namespace, prefix, *owners):
+    """The name of a pod without an owner, or with one that is no Job of Kubernetes.
+
+    While two controller managers are at work the devices are free for moments: then it runs, and another is tried.
+    """
     for number in range(10):
-        name = f"bare-{number}"
-        gpu.create(cluster, namespace, gpu.pod(cluster, name, 2, nodeName="w1"))
+        name, pod = f"{prefix}-{number}", gpu.pod(cluster, f"{prefix}-{number}", 2, nodeName="w1")
+        pod["metadata"]["ownerReferences"] = list(owners)
+        gpu.create(cluster, namespace, pod)
         phase = cluster.wait(lambda: {one["metadata"]["name"]: one["status"].get("phase") for one in gpu.pods(cluster, namespace)
                                       if one["status"].get("phase") in ("Running", "Failed")}.get(name), 60, f"the pod {name} to run or not")
         if phase == "Failed":

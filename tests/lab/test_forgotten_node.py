@@ -3,20 +3,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Incident B in its own shape: three masters of one zone, a pod is scheduled, then a worker of another zone joins, then a DaemonSet comes.
 
-On clusters of their own, taken away at the end: the older version loses a master, which is named, and found again; the newer one loses nobody.
+On clusters of their own, taken away at the end: the older version loses a master, which is named, captured of the scheduler that lost it, and
+found again by its restart, all in one run; the newer one loses nobody.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
+from pathlib import Path
 
 import pytest
 
-from tests.lab import jobs, playbook, zones
+from tests.lab import interrupt, jobs, playbook, zones
 from tests.lab.cluster import Cluster
 from tests.lab.incidents.scheduler_forgets_node import SETTLED
-from tests.lab.repairing import CONSENT, NEW, OLD, own, possible, state, untouched
+from tests.lab.repairing import CAPTURE, CONSENT, NEW, OLD, own, possible, state, untouched
 from tests.lab.staticpod import SCHEDULER, lock_holder, processes
 
 CODES = {"KM201", "KM202"}
@@ -25,8 +28,8 @@ CODES = {"KM201", "KM202"}
 @pytest.fixture(scope="module", params=[OLD, NEW] if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [OLD])
 def cluster(request):
     possible(request.param)
-    # The components' own timers: whoever loses its lead on a busy machine would cure what is to be shown.
-    found = Cluster(request.param, 3, 0, "default", name=f"{request.param}-zones", labels=zones.labels(request.param, "200002"))
+    # Timers with patience: whoever loses its lead on a busy machine would cure what is to be shown.
+    found = Cluster(request.param, 3, 0, "steady", name=f"{request.param}-zones", labels=zones.labels(request.param, "200002"))
     with own(found):
         yield found
 
@@ -43,13 +46,27 @@ def incident_b(cluster):
     yield namespace, worker.name
 
 
+def captured(report, leads, pid, lost, everybody):
+    """Of the process that lost it, before another took its place: its level raised and put back, its cache whole, its list without that node."""
+    found, = report["scheduler_captures"]
+    assert (found["host"], found["pid"], found["dump"]) == (leads, pid, {"taken": True, "whole": True, "reason": ""}), found
+    assert found["level"] == {"former": 2, "level": 4, "raised": True, "restored": True, "reason": ""}
+    assert [found["nodes"][name] for name in ("api", "cached", "counted", "reasons")] == [4, 4, 4, 3]
+    assert (found["verdict"], found["targets"]) == ("snapshot_short", [lost]), found
+    files = {name: Path(path) for name, path in found["files"].items()}
+    assert {"dump", "lines"} <= set(files) and {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
+    dump = files["dump"].read_text(encoding="utf-8")
+    assert [name for name in everybody if f"Node name: {name}\n" not in dump] == []
+
+
 def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):
     with incident_b(cluster) as (namespace, worker):
         everybody = sorted(["m1", "m2", "m3", worker])
         if cluster.k8s == NEW:
             cluster.wait(lambda: zones.running(cluster, namespace) == everybody, 120, "a pod on every node")
-            done, report = play(*CONSENT, name="pods_stay_pending")
+            done, report = play(*CONSENT, *CAPTURE, name="pods_stay_pending")
             assert (done.returncode, report["exit_reason"], report["findings"], report["plan"]) == (0, "ok", [], []), done.stdout[-3000:]
+            assert "scheduler_captures" not in report and any("because no pod waits there" in note for note in report["notices"]), report["notices"]
             assert {one["verdict"] for one in report["verdicts"] if one["code"] in CODES} == {"clear"}
             return
         lost = zones.wait_lost(cluster, namespace, SETTLED)
@@ -69,16 +86,18 @@ def test_a_node_is_lost_and_found_again_or_never_lost(cluster, play, tmp_path):
         assert f"{namespace}/{pod} gets its node {lost}\n" in planned["plan"][0]["diff"]
         untouched(cluster, before)
 
-        done, report = play(*CONSENT, name="pods_stay_pending")
+        done, report = play(*CONSENT, *CAPTURE, name="pods_stay_pending")
         assert (done.returncode, report["exit_reason"], [step["state"] for step in report["steps"]]) == (0, "ok", ["done"]), done.stdout[-4000:]
+        captured(report, leads, before[leads][1][0][0][0], lost, everybody)
         assert report["plan"] == planned["plan"] and f"the pod {namespace}/{pod} is placed" in report["steps"][0]["reason"]
         assert {one["code"] for one in report["findings"]} == {"KM201"} and "it returns when nodes join unevenly again" in report["plan"][0]["note"]
         cluster.wait(lambda: zones.running(cluster, namespace) == everybody, 60, "a pod on every node")
-        assert processes(cluster, leads, SCHEDULER) != before[leads][1][0]
+        assert processes(cluster, leads, SCHEDULER) != before[leads][1][0] and interrupt.left_over(cluster) == []
         untouched(cluster, before, *[name for name in before if name != leads], journal=False)
         first = report["run_id"]
 
         done, report = play(*CONSENT, name="pods_stay_pending")
         assert (done.returncode, report["plan"], report["steps"], [one["code"] for one in report["findings"]]) == (0, [], [], ["KM201"]), done.stdout[-3000:]
         done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={first}", report=str(tmp_path / "revert"))
-        assert f"there is nothing to revert of run {first}: it changed no file on {leads}" in done.stdout, done.stdout[-3000:]
+        assert done.returncode == 0 and f"{leads} log level of kube-scheduler: was as before already" in done.stdout, done.stdout[-3000:]
+        assert f"kubemend: run {first}: 1 already" in done.stdout, done.stdout[-3000:]  # a restart leaves nothing

@@ -15,9 +15,9 @@ import threading
 
 import pytest
 
-from tests.lab import bringup, interrupt, podman
+from tests.lab import bringup, incident, interrupt, paths, podman, zones
 from tests.lab.repairing import CONSENT, broken, codes, state, untouched
-from tests.lab.staticpod import MANAGER, manifest, set_flag, wait_election_off
+from tests.lab.staticpod import MANAGER, SCHEDULER, lock_holder, manifest, processes, set_flag, wait_election_off
 
 ON = "--leader-elect=true"
 TASKS = ("Lock the cluster on each of its control-plane hosts", "Apply the plan, one step at a time", "Unlock the cluster",
@@ -25,6 +25,7 @@ TASKS = ("Lock the cluster on each of its control-plane hosts", "Apply the plan,
 WRITTEN = "just after the write"
 POINTS = [WRITTEN, *TASKS]
 CHOSEN = POINTS if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [WRITTEN, *random.Random(4).sample(TASKS, 2)]
+BACK_OFF = 330  # seconds that a kubelet may wait before it starts a container again that ended several times
 # A controller that waits for a node's answer hears of the node's end by this alone.
 KEEPALIVE = ("-e", "ansible_ssh_extra_args='-o ServerAliveInterval=3 -o ServerAliveCountMax=2'")
 
@@ -49,6 +50,42 @@ def break_again(cluster, node):
     cluster.write(node, manifest(MANAGER), set_flag(text, "leader-elect", "false"))
     cluster.exec(node, ["systemctl", "start", "kubelet"])
     wait_election_off(cluster, node, MANAGER)
+
+
+@pytest.mark.parametrize("program", ["goes on", "is killed too"])
+def test_the_restart_of_a_leader_is_interrupted(cluster, play, tmp_path, program):
+    """Between the end of the scheduler that lost a node and the proof of another: the controller goes, and with it what would prove it, or not."""
+    lost = incident.by_name("scheduler-forgets-node")
+    if not lost.applies(paths.version_tuple(cluster.k8s)):
+        pytest.skip(f"the scheduler of {cluster.k8s} loses no node")
+    with broken(cluster, lost.name, target=lost.target):
+        leads, namespace = lock_holder(cluster, SCHEDULER), lost.record(cluster, lost.target)["namespace"]
+        with interrupt.Controller(cluster, tmp_path / "killed", *CONSENT, name="pods_stay_pending") as controller:
+            found = interrupt.wait_stopped(cluster, leads, SCHEDULER)
+            controller.kill()
+        step = f"step {found['step']}"
+        if program == "goes on":
+            cluster.wait(lambda: interrupt.proof(cluster, leads, found)["state"] == "proven", BACK_OFF + 90, f"{step} to be proven without its controller")
+        else:
+            cluster.exec(leads, ["kill", "-9", "--", f"-{found['pid']}"])
+            assert interrupt.proof(cluster, leads, found)["state"] == "awaited"
+        cluster.wait(lambda: len(zones.running(cluster, namespace)) == len(cluster.nodes), 90, "a pod on every node: the restart has cured it")
+        cluster.wait(lambda: len(processes(cluster, leads, SCHEDULER)) == 1, BACK_OFF, f"a scheduler on {leads}")
+        _done, report = play(name="pods_stay_pending")
+        told = {one["code"]: one for one in report["findings"]}
+        if program == "goes on":
+            assert (set(told), report["plan"]) == ({"KM201"}, [])
+        else:
+            assert set(told) == {"KM201", "KM902"} and (told["KM902"]["host"], told["KM902"]["summary"]) == (
+                leads, f"a change of run {found['run_id']} was interrupted"), told
+            assert f"{step} was never proven" in [one["text"] for one in told["KM902"]["evidence"]]
+        done, report = play(*CONSENT, name="pods_stay_pending")
+        assert (done.returncode, report["exit_reason"], {one["code"] for one in report["findings"]}) == (0, "ok", {"KM201"}), done.stdout[-4000:]
+        if program != "goes on":
+            assert [(one["remedy"], one["host"]) for one in report["plan"]] == [("recover", leads)]
+            assert f"{step} of {found['run_id']}: done" in report["steps"][0]["reason"], report["steps"]
+        # Nothing was left to do: whoever comes next to change something takes the lock of a process that is gone.
+        wait_clean(cluster, but=() if report["plan"] else ("/var/lib/kubemend/lock",))
 
 
 def ordinary_run(cluster, folder, *arguments):

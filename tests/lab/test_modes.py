@@ -9,6 +9,7 @@ import json
 
 import pytest
 
+from tests import faces
 from tests.gate import machine
 from tests.lab import host, incident, playbook
 from tests.lab.cluster import Cluster
@@ -85,6 +86,20 @@ def test_the_symptoms_playbook_gives_a_differential(play):
     assert report["symptom"]["name"] == "duplicate_pods"
     assert "possible causes" in done.stdout and "leader election is off" in done.stdout
     assert {item["code"] for item in report["verdicts"]} <= set(report["symptom"]["causes"]) | {"KM113", "KM901", "KM902", "KM903"}
+
+
+def test_one_audit_in_every_format_and_its_bundle_say_the_same(play, broken, tmp_path):
+    archive = tmp_path / "case.tar.gz"
+    wanted = {"kubemend_report_formats": list(faces.FORMATS), "kubemend_bundle": str(archive)}
+    done, report = play("-e", json.dumps(wanted))
+    assert done.returncode == 0, done.stdout[-2000:]
+    told = faces.faces(tmp_path / "report", done.stdout)
+    assert told == dict.fromkeys(told, {("KM101", "m2"), ("KM113", "")}) and len(told) == len(faces.FORMATS)
+    again = playbook.run("replay", broken.inventory, "-e", json.dumps({"kubemend_evidence": str(archive)}), report=str(tmp_path / "again"))
+    assert again.returncode == 0, again.stdout[-2000:]
+    replayed = json.loads((tmp_path / "again" / "report.json").read_text(encoding="utf-8"))
+    assert verdicts(replayed) == verdicts(report)
+    assert [one["id"] for one in replayed["findings"]] == [one["id"] for one in report["findings"]]
 
 
 def test_hosts_without_groups_are_placed_by_their_evidence(play, broken, tmp_path):

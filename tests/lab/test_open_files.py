@@ -54,6 +54,19 @@ def test_too_few_instances_are_raised_where_it_lasts_and_the_node_comes_back(clu
         assert int(kernel.read(kernel.INOTIFY)) == 8192 and kubelet(cluster, "w1") == before
 
 
+def test_watches_that_are_used_up_are_raised_where_it_lasts(cluster, play):
+    with broken(cluster, "inotify-watches", target="w1"):
+        few = int(kernel.read(limits.MAX_WATCHES))
+        done, report = play("--check", "--diff", *CONSENT, name="too_many_open_files")
+        assert (done.returncode, int(kernel.read(limits.MAX_WATCHES))) == (0, few) and {"KM403"} <= found(report), done.stdout[-3000:]
+        assert {step["remedy"] for step in report["plan"]} == {"kernel_setting"} and f"+{limits.WATCHES} = 524288" in done.stdout
+        done, report = play(*CONSENT, name="too_many_open_files")
+        assert (done.returncode, {step["state"] for step in report["steps"]}) == (0, {"done"}) and "KM403" not in found(report), done.stdout[-4000:]
+        assert int(kernel.read(limits.MAX_WATCHES)) == 524288 and all(f"{limits.WATCHES} = 524288" in text for text in ours(cluster).values())
+        again, second = play(*CONSENT, name="too_many_open_files")
+        assert (again.returncode, second["plan"], second["steps"]) == (0, [], []), again.stdout[-3000:]
+
+
 def test_a_value_that_is_overridden_is_written_where_nothing_overrides_it(cluster, play):
     with broken(cluster, "sysctl-overridden", target="w1"):
         try:

@@ -111,9 +111,14 @@ def test_an_image_that_is_gone_is_refused_before_the_write(cluster, play):
         cluster.exec("m2", f"ctr -n k8s.io images export /root/lab-image.tar {image} && ctr -n k8s.io images rm {image}", timeout=120)
         try:
             before = state(cluster)
+            done, planned = play("--check", *CONSENT)
+            assert (done.returncode, planned["exit_reason"], planned["mode"]) == (2, "refused", "plan"), done.stdout[-3000:]
+            assert "would be refused: the image" in " ".join(done.stdout.split()), done.stdout[-3000:]
+            untouched(cluster, before)
             done, report = play(*CONSENT)
             assert (done.returncode, report["exit_reason"]) == (2, "refused"), done.stdout[-3000:]
             assert [step["state"] for step in report["steps"]] == ["refused"] and "image" in report["steps"][0]["reason"]
+            assert (report["steps"], report["plan"]) == (planned["steps"], planned["plan"])  # what check mode said
             untouched(cluster, before, journal=False)
         finally:
             cluster.exec("m2", "ctr -n k8s.io images import /root/lab-image.tar && rm /root/lab-image.tar", timeout=120)
@@ -125,4 +130,8 @@ def test_without_an_api_server_nothing_is_edited(cluster, play):
         _done, report = play(*CONSENT)
         assert {(one["code"], one["host"], one["component"]) for one in report["findings"]} == by_name("api-down").expect(cluster, "m2")
         assert {step["allowed"] for step in report["plan"]} == {False}
+        done, report = play(*CONSENT, name="pods_stay_pending")
+        text = " ".join(done.stdout.split())
+        assert (done.returncode, report["exit_reason"], report["plan"]) == (0, "ok", []), text[-3000:]
+        assert text.count("the API does not answer (") == 1 and "which pods stay Pending is not known before it does" in text, text[-3000:]
         assert {name: entry[0] for name, entry in state(cluster).items()} == before

@@ -10,7 +10,8 @@ import os
 
 import pytest
 
-from tests.lab import gpu, interrupt, jobs, pinning, playbook
+from tests.lab import gpu, interrupt, jobs, paths, pinning, playbook
+from tests.lab.incident import by_name
 from tests.lab.kubeletlevel import argv, momentary
 from tests.lab.repairing import broken, codes
 
@@ -91,6 +92,35 @@ def test_what_cannot_be_drained_is_reset_only_if_that_is_allowed(cluster, play):
         assert pinning.state(cluster, "w1")["policyName"] == "static"
 
 
+def test_somebodys_cordon_keeps_a_kubelet_that_is_down_from_being_started(cluster, play):
+    """Whoever cordoned it may be at work there: not only its drain is refused, nothing is begun."""
+    with broken(cluster, "pinning-policy-changed", target="w1"):
+        cluster.kubectl("cordon", "w1")
+        try:
+            done, report = play("-e", "kubemend_faults=KM301", *CONSENT, name="remediate")
+        finally:
+            cluster.kubectl("uncordon", "w1")
+        assert (done.returncode, report["steps"]) == (2, []) and len(report["plan"]) == 4, done.stdout[-3000:]
+        assert all("somebody cordoned w1" in step["blocked_by"] and "kubemend_allow=fenced" in step["blocked_by"] for step in report["plan"]), report["plan"]
+        assert momentary(cluster, "w1") == []
+
+
+@pytest.mark.skipif(not FULL, reason="a minute each: one that is lent its policy, and one that cannot be, are tried always")
+@pytest.mark.parametrize(("incident", "code", "allow", "steps"), [
+    ("pinning-reserved-changed", "KM304", "drain_bare_pods", 4), ("pinning-empty-state", "KM303", "reset_without_drain", 1),
+    ("pinning-cpus-changed", "KM305", "reset_without_drain", 1), ("pinning-overlap", "KM306", "reset_without_drain", 1),
+    ("pinning-memory-corrupt", "KM310", "reset_without_drain", 1), ("pinning-memory-machine", "KM310", "reset_without_drain", 1),
+])
+def test_whatever_keeps_it_down_is_told_and_reset(cluster, play, incident, code, allow, steps):
+    if not by_name(incident).applies(paths.version_tuple(cluster.k8s)):
+        pytest.skip(f"{cluster.k8s} has no memory manager")
+    with broken(cluster, incident, target="w1"):
+        done, report = play("-e", f"kubemend_faults={code}", "-e", f"kubemend_allow={allow}", *CONSENT, name="remediate")
+        assert (done.returncode, [step["state"] for step in report["steps"]], report["findings"]) == (0, ["done"] * steps, []), done.stdout[-4000:]
+        serving(cluster)
+        cluster.wait_healthy()
+
+
 @pytest.mark.skipif(not FULL, reason="a minute: a killed drain is tried always")
 def test_killed_while_its_kubelet_is_stopped(cluster, play, tmp_path):
     with broken(cluster, "pinning-policy-changed", target="w1"):
@@ -118,14 +148,20 @@ def as_before(cluster):
     pinning.start(cluster, "w1")
 
 
-def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, tmp_path):
-    def role(*arguments, **settings):
+@pytest.fixture
+def role(cluster, tmp_path):
+    """The role for w1, with these settings of its own: what ran, and its report."""
+    def run(*arguments, **settings):
         path, folder = tmp_path / "play.yml", tmp_path / "report"
         tasks = [{"role": "kubemend.remediation.cpu_manager_reset", "vars": {f"kubemend_{name}": value for name, value in settings.items()}}]
         path.write_text(json.dumps([{"hosts": "w1", "gather_facts": False, "roles": tasks}]), encoding="utf-8")
         done = playbook.run(str(path), cluster.inventory, *arguments, report=str(folder))
         return done, json.loads((folder / "report.json").read_text(encoding="utf-8"))
 
+    return run
+
+
+def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, role):
     cluster.write("w1", pinning.CONFIG, as_before + "# the last line is ours\n")
     pinning.stop(cluster, "w1")
     pinning.start(cluster, "w1")
@@ -134,7 +170,15 @@ def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, tmp
     folder_before = cluster.exec("w1", "ls /etc/kubernetes/manifests 2>&1", check=False).stdout
     done, report = role("--check", "--diff", cpu_manager_policy="static", reserved_cpus="0")
     assert done.returncode == 0 and "+cpuManagerPolicy: static" in done.stdout and len(report["plan"]) == 3, done.stdout[-4000:]
+    assert "01-m1-drain-w1: 1 pod would be evicted from w1" in " ".join(done.stdout.split()), done.stdout[-4000:]
     assert pinning.state(cluster, "w1")["policyName"] == "none"
+    # What the drain would refuse is known in check mode, and nothing was touched for it.
+    gpu.create(cluster, namespace, pinning.pod(cluster, "alone", "w1"))
+    done, report = role("--check", cpu_manager_policy="static", reserved_cpus="0")
+    assert (done.returncode, report["exit_reason"], [step["state"] for step in report["steps"]]) == (2, "refused", ["refused"]), done.stdout[-4000:]
+    assert f"no controller owns them: {namespace}/alone" in report["steps"][0]["reason"], report["steps"]
+    assert json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)["spec"].get("unschedulable") is None
+    cluster.kubectl("-n", namespace, "delete", "pod", "alone", "--grace-period=1")
     done, report = role(cpu_manager_policy="static", reserved_cpus="0", prove_pinning=True)
     assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done"] * 4), done.stdout[-4000:]
     assert "a pod of ours had CPUs 1 alone" in [step["reason"] for step in report["steps"]]
@@ -151,3 +195,28 @@ def test_the_role_gives_a_node_another_policy(cluster, as_before, namespace, tmp
     assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done"] * 3), done.stdout[-4000:]
     serving(cluster)
     assert pinning.state(cluster, "w1")["policyName"] == "none" and 'reservedSystemCPUs: ""' in cluster.read("w1", pinning.CONFIG).decode()
+
+
+@pytest.mark.skipif(not FULL, reason="two minutes: a drain that is refused is tried always")
+def test_devices_of_pods_that_stay_refuse_it_before_anybody_leaves(cluster, namespace, role):
+    gpu.plug(cluster, "w1")
+    try:
+        spec = {**gpu.pod(cluster, "x", 1, nodeSelector={"kubernetes.io/hostname": "w1"})["spec"], "restartPolicy": "Always"}
+        labels = {"app": "exporter"}
+        exporter = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "exporter"},
+                    "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}}
+        gpu.create(cluster, namespace, exporter, pinning.deployment(cluster, "leaves", "w1", "100m"))
+        gpu.wait_running(cluster, namespace, "exporter")
+        gpu.wait_running(cluster, namespace, "leaves")
+        before = ready(cluster, namespace)
+        for arguments in (("--check",), ()):
+            done, report = role(*arguments, cpu_manager_policy="static", reserved_cpus="0")
+            assert (done.returncode, report["exit_reason"]) == (2, "refused"), done.stdout[-4000:]
+            said = " ".join([*(str(step["blocked_by"]) for step in report["plan"]), *(str(step["reason"]) for step in report["steps"])])
+            assert f"may lose their devices then: {namespace}/exporter-" in said and "kubelet_restart" in said, said
+            assert ready(cluster, namespace) == before and pinning.state(cluster, "w1")["policyName"] == "none"
+            assert json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)["spec"].get("unschedulable") is None
+    finally:
+        jobs.remove(cluster, namespace)
+        gpu.unplug(cluster, "w1")
+        cluster.wait_healthy()
