@@ -7,20 +7,31 @@ from __future__ import annotations
 
 import argparse
 
-from tests.bench import audit, drain, judging, node_tree, repair
+from tests.bench import audit, cluster, controller, drain, fleet, judging, node_cost, node_tree, repair, reports
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", choices=("judging", "node_tree", "audit", "repair", "drain"), help="one benchmark instead of all")
+    parser.add_argument("--only", choices=("judging", "node_tree", "reports", "cluster", "controller", "audit", "node_cost", "fleet", "repair", "drain"),
+                        help="one benchmark instead of all")
     parser.add_argument("--k8s", default="v1.36.3", help="the lab cluster that is measured on")
     chosen = parser.parse_args()
     if chosen.only in (None, "judging"):
         judging.main()
     if chosen.only in (None, "node_tree"):
         node_tree.main()
+    if chosen.only in (None, "reports"):
+        reports.main()
+    if chosen.only in (None, "cluster"):
+        cluster.main()
+    if chosen.only in (None, "controller"):
+        controller.main()
     if chosen.only in (None, "audit"):
         audit.main(chosen.k8s)
+    if chosen.only in (None, "node_cost"):
+        node_cost.main(chosen.k8s)
+    if chosen.only in (None, "fleet"):
+        fleet.main(chosen.k8s)
     if chosen.only in (None, "repair"):
         repair.main(chosen.k8s)
     if chosen.only in (None, "drain"):

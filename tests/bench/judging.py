@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Judging a recorded fleet: seconds, peak memory, and whether both grow in proportion to the hosts.
 
-Workers are copies of the bundled example's worker under other names; each size runs in a process of its own on one core,
-so that peak memory is that size's.
+Workers are copies of a recorded worker under other names; each size runs in a process of its own on one core, so that peak
+memory is that size's. Seconds are those of the processor: other work of the machine does not count.
 """
 
 from __future__ import annotations
@@ -16,56 +16,62 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.gate import venvs
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "examples" / "two-leaders"
-SIZES = (1250, 2500, 5000)
+RECORDED, WORKER = ROOT / "tests" / "fixtures" / "recorded" / "v1.36.3-cordoned" / "evidence", "w1"
+SIZES = (1250, 5000, 20000)
 
 
 def main() -> None:
-    print("judging recorded nodes (one core; copies of the example's worker beside its masters)")
+    print("judging recorded nodes (one core; copies of a recorded worker beside its master)")
     with tempfile.TemporaryDirectory(prefix="kubemend-bench-") as folder:
         base = None
         for size in SIZES:
             fleet = Path(folder) / str(size)
-            bytes_each = _write_fleet(fleet, size)
+            bytes_each = write_fleet(fleet, size)
             run = subprocess.run([sys.executable, "-m", "tests.bench.judging", str(fleet)], cwd=ROOT, check=True,
-                                 stdout=subprocess.PIPE, text=True, timeout=600)
+                                 stdout=subprocess.PIPE, text=True, timeout=1800)
             seconds, peak, findings = json.loads(run.stdout)
             base = base or seconds / size
             print(f"  {size:6} nodes of {bytes_each / 1000:.0f} kB: {seconds:6.2f} s, peak {peak:4.0f} MB, "
                   f"{findings} findings, time per node {seconds / size / base:.2f}x that of {SIZES[0]}")
 
 
-def _write_fleet(folder: Path, size: int) -> int:
-    source = EXAMPLE / "evidence" if (EXAMPLE / "evidence").is_dir() else EXAMPLE
+def write_fleet(folder: Path, size: int, named: Callable[[int], str] = "worker-{:05}".format) -> int:
+    """The recorded masters, and this many copies of the recorded worker, each with its own name, address and Node; the bytes of one."""
     folder.mkdir()
-    template = None
-    for path in sorted(source.glob("*.json")):
-        text = path.read_text(encoding="utf-8")
-        (folder / path.name).write_text(text, encoding="utf-8")
-        document = json.loads(text)
-        if document.get("kind") != "cluster" and "node" in document.get("groups", ()):
-            template = document
-    if template is None:
-        raise SystemExit(f"{source} holds no worker's evidence to copy")
+    documents = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDED.glob("*.json"))}
+    worker = documents.pop(f"{WORKER}.json")
+    nodes = documents["m1.cluster.json"]["collectors"]["nodes"]["data"]["items"]
+    node = next(item for item in nodes if item["name"] == WORKER)
+    address = worker["address"]
+    text, object_text = json.dumps(worker), json.dumps({**node, "unschedulable": False, "taints": []})
+    nodes.remove(node)
     for number in range(size):
-        name = f"worker-{number:05}"
-        (folder / f"{name}.json").write_text(json.dumps({**template, "host": name, "node": name}), encoding="utf-8")
-    return len(json.dumps(template))
+        name, own = named(number), f"10.{100 + number // 65536}.{number // 256 % 256}.{number % 256}"
+        (folder / f"{name}.json").write_text(_renamed(text, name, address, own), encoding="utf-8")
+        nodes.append(json.loads(_renamed(object_text, name, address, own)))
+    for name, document in documents.items():
+        (folder / name).write_text(json.dumps(document), encoding="utf-8")
+    return len(text)
+
+
+def _renamed(text: str, name: str, address: str, own: str) -> str:
+    return text.replace(f'"{WORKER}"', f'"{name}"').replace(address, own)
 
 
 def _judge(folder: str) -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     sys.path.insert(0, str(venvs.collections()))
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence_sources, judge
 
-    begin = time.perf_counter()
-    result = judge.judge(evidence.stream([folder]))
-    seconds = time.perf_counter() - begin
+    begin = time.process_time()
+    result = judge.judge(evidence_sources.stream([folder]))
+    seconds = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     print(json.dumps([seconds, peak, len(result.findings)]))
 

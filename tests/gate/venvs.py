@@ -25,12 +25,13 @@ PYTHONS = {
     "audit": ((3, 11), (3, 14)),
     "test": ((3, 11), (3, 13)),
     "rulebook": ((3, 11), (3, 13)),
+    "bench": ((3, 11), (3, 13)),
     "sanity-2.16": ((3, 10), (3, 12)),
     "sanity-2.19": ((3, 11), (3, 13)),
     "sanity-2.21": ((3, 12), (3, 14)),
 }
 # What ansible needs to see of the checkout to find it as kubemend.remediation.
-ENTRIES = ("galaxy.yml", "meta", "plugins", "playbooks", "roles", "extensions", "examples", "README.md")
+ENTRIES = ("galaxy.yml", "meta", "plugins", "playbooks", "roles", "extensions", "examples", "docs", "README.md", "SECURITY.md")
 
 
 class Unavailable(Exception):

@@ -21,6 +21,8 @@ ALL = [
     Stage("clone", install.clone),
     Stage("package", install.package),
     Stage("molecule", lab.molecule, nodes=True),
+    Stage("fresh", lab.fresh, nodes=True),
     Stage("browser", code.browser, alone=True),
     Stage("lab", lab.lab, alone=True, nodes=True),
+    Stage("secrets", code.secrets, alone=True),
 ]

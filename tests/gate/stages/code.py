@@ -26,9 +26,19 @@ def pytest(context: Context, *arguments: str, label: str = "", timeout: float = 
 
 
 def unit(context: Context) -> counts.Counts:
+    """Full: every property test looks further, by seeds of its own (tests/unit/conftest.py)."""
     found = counts.Counts()
-    for label, folder in (("", "tests/unit"), ("-gate", "tests/gate")):
-        found.add(pytest(context, folder, label=label, timeout=1500))
+    extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {}
+    for label, folder in (("", "tests/unit"), ("-gate", "tests/gate"), ("-faults", "tests/faults")):
+        found.add(pytest(context, folder, label=label, timeout=4 * 3600 if context.full else 2400, **extra))
+    return found
+
+
+def secrets(context: Context) -> counts.Counts:
+    """Last of all: no secret that the tests planted on a node lies in anything that this run wrote."""
+    found = counts.Counts()
+    returncode, _text = context.run([venvs.ensure("test") / "bin" / "python", "-m", "tests.unit.planted", machine.OUTPUT])
+    found.check("no planted secret in " + machine.OUTPUT.name, returncode == 0)
     return found
 
 
@@ -70,7 +80,7 @@ def lint(context: Context) -> counts.Counts:
 
 
 def docs(context: Context) -> counts.Counts:
-    """Pages that are generated from the code are what the code generates; plugin docs name only what exists."""
+    """Pages that are generated from the code are what the code generates; plugin docs name only what exists; all of it makes a site."""
     found = counts.Counts()
     home = venvs.ensure("test")
     env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), PYTHONPATH=str(venvs.collections()))
@@ -79,4 +89,6 @@ def docs(context: Context) -> counts.Counts:
     found.check("python -m tests.docs --check", returncode == 0)
     returncode, _text = context.run([home / "bin" / "antsibull-docs", "lint-collection-docs", "--plugin-docs", "--skip-rstcheck", "."], env=env)
     found.check("antsibull-docs lint-collection-docs", returncode == 0)
+    returncode, _text = context.run([home / "bin" / "python", "-m", "tests.docs.site"], env=env)
+    found.check("make docs: the site is built without a warning, and every link in it leads somewhere", returncode == 0)
     return found

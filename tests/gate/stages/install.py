@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import tarfile
 
+from tests.docs import shown
 from tests.gate import counts, machine, tree, venvs
 from tests.gate.runner import Context
 
@@ -31,6 +32,9 @@ def clone(context: Context) -> counts.Counts:
         returncode, text = context.run(["make", "audit"], cwd=where, env=hostile)
         found.check("make audit ends with 0", returncode == 0)
         found.check("make audit names " + FINDING, FINDING in text)
+        for command, lines in shown.commands(machine.ROOT / "README.md"):
+            missing = shown.differs(lines, text)
+            found.check("the README shows what make audit prints: " + (missing or "all of it"), command == "make audit" and not missing)
         returncode, text = context.run(["make", "audit", "ARGS=-e kubemend_fail_on=critical"], cwd=where, env=hostile)
         found.check("make audit with kubemend_fail_on=critical ends with 2", _make_code(returncode, text) == 2)
         found.check("the second make audit makes nothing", "making .venv" not in text)

@@ -72,6 +72,11 @@ def molecule(context: Context) -> counts.Counts:
     return found
 
 
+def fresh(context: Context) -> counts.Counts:
+    """The quick start, word by word, and an audit as an ordinary user, on plain machines."""
+    return pytest(context, "tests/fresh", timeout=900)
+
+
 def inventory(images: dict[str, str]) -> pathlib.Path:
     """The nodes of molecule. Their containers carry the checkout's name, so that two checkouts do not meet."""
     legacy = [] if pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists() else ["-e", LEGACY_CGROUPS]

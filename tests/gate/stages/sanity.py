@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import ast
+import getpass
+import json
 import os
 import pathlib
 import shutil
@@ -47,9 +49,33 @@ def run(context: Context, core: str) -> counts.Counts:
         ignored = sorted(str(path.relative_to(where)) for path in where.glob("tests/sanity/ignore*.txt"))
         found.check("no ignore files" + "".join(" " + path for path in ignored), not ignored)
         context.note("ansible-core {0} with {1}".format(core, python))
-        returncode, text = context.run([home / "bin" / "ansible-test", "sanity", "--local", "--color", "no"], cwd=where, env=env)
+        playbooks(context, home, where, base, found)
+        returncode, text = context.run([home / "bin" / "ansible-test", "sanity", "--local", "--color", "no"], cwd=where, env=env, timeout=1800)
     found.add(counts.from_sanity(text, returncode))
     return found
+
+
+def playbooks(context: Context, home: pathlib.Path, where: pathlib.Path, base: pathlib.Path, found: counts.Counts) -> None:
+    """What meta/runtime.yml promises of this core: a replay, and this machine audited by a program on standard input and by the modules themselves."""
+    env = machine.environment(HOME=str(base / "home"), ANSIBLE_COLLECTIONS_PATH=str(base), ANSIBLE_LOCALHOST_WARNING="0",
+                              ANSIBLE_INVENTORY_UNPARSED_WARNING="0", PYTHONDONTWRITEBYTECODE="1")
+    (base / "home").mkdir()
+    example = {"kubemend_evidence": str(where / "examples" / "two-leaders")}
+    # A connection that becomes by su takes no program: as the same user it is never called.
+    here = {"ansible_connection": "local", "ansible_python_interpreter": str(home / "bin" / "python"), "kubemend_fail_on": "never"}
+    module = {**here, "kubemend_become": True, "ansible_become_method": "su", "ansible_become_user": getpass.getuser()}
+    for name, playbook, given in (("replay", "replay", example), ("audit by a program", "audit", {**here, "kubemend_become": False}),
+                                  ("audit by modules", "audit", module)):
+        folder = base / name.replace(" ", "-")
+        inventory = [] if playbook == "replay" else ["-i", "localhost,"]
+        returncode, _text = context.run([home / "bin" / "python", "-m", "ansible", "playbook", *inventory, "kubemend.remediation." + playbook,
+                                         "-e", json.dumps({**given, "kubemend_report_dir": str(folder)})], cwd=base, env=env)
+        report = folder / "report.json"
+        told = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {"hosts": [], "findings": []}
+        found.check(name + " ends with 0 and a report", returncode == 0 and report.is_file())
+        found.check(name + " has evidence of every host", bool(told["hosts"]) and all(one["status"] == "ok" for one in told["hosts"]))
+        if playbook == "replay":
+            found.check("replay names KM101", "KM101" in {one["code"] for one in told["findings"]})
 
 
 def environment(home: pathlib.Path) -> dict[str, str]:

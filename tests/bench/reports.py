@@ -1,0 +1,93 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The reports of 5,000 hosts: seconds of the processor, memory and size of each format, of one result that was judged before.
+
+A process of its own for each, forked from the one that judged: what it holds beyond what that one held is the report's. One worker in fifty has a fault.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.bench import judging
+from tests.gate import venvs
+
+SIZE, FAULTY = 5000, 50
+
+
+def main() -> None:
+    print(f"reports of {SIZE} hosts, one in {FAULTY} of which has a fault (seconds of the processor, memory beyond what judging left, size)")
+    with tempfile.TemporaryDirectory(prefix="kubemend-bench-") as folder:
+        fleet = Path(folder) / "fleet"
+        judging.write_fleet(fleet, SIZE)
+        for path in sorted(fleet.glob("worker-*.json"))[::FAULTY]:
+            _break(path)
+        run = subprocess.run([sys.executable, "-m", "tests.bench.reports", str(fleet)], cwd=judging.ROOT, check=True, stdout=subprocess.PIPE, text=True,
+                             timeout=1800)
+    said = json.loads(run.stdout)
+    print(f"  {said.pop('findings')} findings, {said.pop('verdicts')} verdicts; {said.pop('before'):.0f} MB after judging")
+    for name, (seconds, held, size) in said.items():
+        print(f"  {name:9} {seconds:6.2f} s, {held:4.0f} MB, {size / 1e6:5.1f} MB written")
+
+
+def _break(path: Path) -> None:
+    """A kubelet that does not run: many verdicts and a finding."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    kubelet = document["collectors"]["kubelet"]["data"]
+    kubelet["process"] = None
+    kubelet["unit"].update(active_state="inactive", sub_state="dead", main_pid=0)
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def _render(folder: str) -> None:
+    sys.path.insert(0, str(venvs.collections()))
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, evidence_sources, judge
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import html, junit, text
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
+
+    judged = judge.judge(evidence_sources.stream([folder]))
+    run = Run(run_id="bench", started=evidence.now(), finished=evidence.now(), mode="observe", report_dir="/nonexistent", tool_version=evidence.TOOL_VERSION,
+              fail_on="never", titles={code: fault.title for code, fault in judge.CATALOGUE.items()})
+    formats: dict[str, Callable[[], str]] = {
+        "terminal": lambda: text.render(judged, run, 160), "json": lambda: json.dumps(report_json.render(judged, run), indent=1),
+        "html": lambda: html.render(judged, run), "junit": lambda: junit.render(judged, run)}
+    said = {"findings": len(judged.findings), "verdicts": len(judged.verdicts), "before": _resident()}
+    print(json.dumps({**said, **{name: _apart(render) for name, render in formats.items()}}))
+
+
+def _resident() -> float:
+    """MB that this process holds now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 1024 / 1000  # as ru_maxrss counts
+
+
+def _apart(render: Callable[[], str]) -> list[float]:
+    """[seconds of the processor, MB beyond what was held before, bytes] of a report that a child makes."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        before, begin = _resident(), time.process_time()
+        size = len(render().encode("utf-8", "backslashreplace"))
+        seconds = time.process_time() - begin
+        held = max(0.0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000 - before)
+        os.write(writer, json.dumps([seconds, held, size]).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as file:
+        said = file.read()
+    os.waitpid(child, 0)
+    return json.loads(said)
+
+
+if __name__ == "__main__":
+    _render(sys.argv[1])
