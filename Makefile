@@ -6,7 +6,7 @@ export INVENTORY ARGS CASES K8S MASTERS WORKERS LAYOUT INCIDENT HOST
 # What the caller's shell holds for other projects is not ours.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP VIRTUAL_ENV MAKEFLAGS
 .DEFAULT_GOAL := help
-.PHONY: audit test test-full bench lab-up lab-status lab-down lab-break lab-heal clean help
+.PHONY: audit docs test test-full bench faults lab-up lab-status lab-down lab-break lab-heal clean help
 
 K8S ?= v1.36.3
 MASTERS ?= 3
@@ -22,8 +22,14 @@ test: ## Install whatever is missing and pass every test, a real cluster include
 test-full: ## The whole matrix with the components' own timers; CASES=<glob> picks
 	@$(PYTHON) -m tests.gate --full
 
+docs: ## The docs site, in tests/output/site/html
+	@$(PYTHON) -m tests.docs.site
+
 bench: ## What an audit costs, as ratios to ping and to fact gathering
 	@$(PYTHON) -m tests.gate.venvs test tests.bench
+
+faults: ## Every kind of step killed and refused at everything that it does, an API that fails in every way; resumable
+	@$(PYTHON) -m tests.gate.venvs test tests.faults
 
 lab-up: ## A real cluster in podman: K8S=v1.36.3 MASTERS=3 WORKERS=1 [LAYOUT=kubespray]
 	@$(PYTHON) -m tests.lab up --k8s "$$K8S" --masters "$$MASTERS" --workers "$$WORKERS" --layout "$$LAYOUT"
