@@ -48,6 +48,7 @@ class Drain:
         self.ended = ended  # for cordon.put
         self.tell, self.told = tell or (lambda text: None), 0.0
         self.evicted, self.answers, self.cordon, self.changed = {}, {}, None, False
+        self.refusals = {}  # {uid: what the API server last said to its eviction}: a request without an answer does not unsay it
         self.version = None
         self.budgets, self.order = [], itertools.count()
         self.silent_at, self.why_silent, self.denied_at = 0.0, None, None
@@ -248,6 +249,8 @@ class Drain:
             self.denied_at = self.denied_at or time.monotonic()
             kind = disruption.BUSY if time.monotonic() - self.denied_at < DENIED_SECONDS else disruption.REFUSED
         self.answers[pod.uid] = (kind, said)
+        if kind != disruption.UNSURE:
+            self.refusals[pod.uid] = (kind, said)
         if kind == disruption.GONE:
             left.pop(pod.uid, None)
         elif kind not in disruption.FINAL:
@@ -298,8 +301,12 @@ class Drain:
                 self.budgets = list(drain_api.budgets(self._patient()))
             except ApiError:
                 pass  # the numbers of before
-        return [drain_plan.remaining(pod, self.answers.get(pod.uid), self.budgets, self.limit)
+        return [drain_plan.remaining(pod, self._last_said(pod.uid), self.budgets, self.limit)
                 for pod in sorted(left.values(), key=lambda one: one.name)]
+
+    def _last_said(self, uid):
+        answer = self.answers.get(uid)
+        return self.refusals.get(uid, answer) if answer and answer[0] == disruption.UNSURE else answer
 
     def _failed(self, left):
         why = "within %d s" % self.limit if time.monotonic() >= self.end else "and more time would not help"

@@ -151,6 +151,19 @@ def test_a_budget_that_never_frees(tmp_path: Path, fake: Cluster) -> None:
     assert again["state"] == "failed" and "stays cordoned (kubemend_allow: [keep_cordon])" in again["reason"] and fake.cordon() == OURS
 
 
+def test_a_request_that_gets_no_answer_does_not_unsay_the_budget(tmp_path: Path, fake: Cluster) -> None:
+    fake.add(pod("web", labels={"app": "web"}))
+    fake.budgets = [budget("web", "web")]
+
+    def hangs(dummy: str, path: str) -> None:
+        if path.endswith("/eviction") and fake.asked:
+            time.sleep(2)
+
+    fake.before = hangs
+    answer = run(tmp_path, timeout=1.5)
+    assert answer["state"] == "failed" and "1 pod left (n/web: PodDisruptionBudget n/web does not let it go" in answer["reason"], answer
+
+
 def test_retry_after_is_kept(tmp_path: Path, fake: Cluster) -> None:
     fake.add(pod("a"))
     fake.refusals = [(429, ({"kind": "Status", "message": "busy"}, {"Retry-After": "1"})), (429, (b"Too many requests", {}))]

@@ -24,7 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import eviden
 SSH = r'''#!/bin/bash
 command="${@: -1}"
 case " $* " in
-  *" silent "*) echo "ssh: connect to host silent port 22: Connection timed out" >&2; exit 255 ;;
+  *" silent "*) cat >/dev/null; echo "ssh: connect to host silent port 22: Connection timed out" >&2; exit 255 ;;
   *" noisy "*) echo "Welcome! KUBEMEND-0000 {}"; echo "quota exceeded" >&2 ;;
   *" broken "*) echo "/bin/sh: cannot execute" >&2; exit 126 ;;
   *" bare "*) cat >/dev/null; command() { return 1; }; export -f command; exec /bin/bash -c "${command/#\/bin\/sh//bin/bash}" ;;
