@@ -12,7 +12,6 @@ from tests.gate.stages import code, install, lab, sanity
 # because it is measured.
 ALL = [
     Stage("lab-build", lab.build, nodes=True),
-    Stage("unit", code.unit),
     Stage("floor", code.floor),
     Stage("docs", code.docs),
     Stage("sanity-newest", sanity.newest),
@@ -22,6 +21,7 @@ ALL = [
     Stage("package", install.package),
     Stage("molecule", lab.molecule, nodes=True),
     Stage("fresh", lab.fresh, nodes=True),
+    Stage("unit", code.unit, alone=True),
     Stage("browser", code.browser, alone=True),
     Stage("lab", lab.lab, alone=True, nodes=True),
     Stage("secrets", code.secrets, alone=True),
