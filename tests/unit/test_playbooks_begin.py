@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import xml.etree.ElementTree as xml
+
+from pathlib import Path
 
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, run_hosts
 from tests.unit.conftest import SILENT
 
+PLAYBOOKS = Path(run_hosts.__file__).parents[2] / "playbooks"
 BEGAN = "Ansible could not begin with it: "
 NO_PLUGIN = f"{BEGAN}the connection plugin 'nosuch' was not found"
 # m1 is the host that every run_once task of the play is for.
@@ -148,3 +152,19 @@ def test_a_capture_goes_on_without_them_and_says_so(operator):
     for name in ("report.txt", "report.html", "junit.xml"):
         assert "the connection plugin" in (folder / name).read_text(encoding="utf-8"), name
     assert done.rc == report["exit_code"] and "Traceback" not in done.output
+
+
+def test_the_api_is_asked_in_the_inventorys_order(operator):
+    """Ansible's set filters (union, difference) would ask in another order each time, and lock in another each time."""
+    names = [f"m{number}" for number in range(1, 9)]
+    operator.write("many.ini", "[kube_control_plane]\n" + "".join(f"{name} {SILENT}\n" for name in names))
+    for seed in ("1", "2", "3"):
+        done = operator.run("audit", inventory="many.ini", env={"PYTHONHASHSEED": seed, "ANSIBLE_DISPLAY_OK_HOSTS": "true"})
+        assert done.rc == 0, done.output
+        asked = done.stdout.partition("TASK [Collect evidence of the cluster's API")[2].partition("TASK [")[0]
+        assert re.findall(r"item=(m\d)", asked) == names, done.output
+
+
+@pytest.mark.parametrize("path", sorted(PLAYBOOKS.rglob("*.yml")), ids=lambda path: path.name)
+def test_no_list_in_arbitrary_order(path):
+    assert not re.search(r"\|\s*(union|difference|intersect|symmetric_difference)\b", path.read_text(encoding="utf-8"))
