@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import subprocess
 
 import pytest
 
@@ -39,7 +40,7 @@ def pytest_pyfunc_call(pyfuncitem):
     begun = len(playbook.BEGUN)
     try:
         return (yield)
-    except TimeoutError as error:
+    except (TimeoutError, RuntimeError, subprocess.TimeoutExpired) as error:  # too late, or a command of the lab's own that failed
         if len(playbook.BEGUN) != begun:
             raise
         note(f"{pyfuncitem.name}, once more, for nothing of ours had begun: {error}")

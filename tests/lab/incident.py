@@ -7,6 +7,7 @@ import importlib
 import json
 import pkgutil
 import shlex
+import subprocess
 
 from . import incidents as package
 from .host import note
@@ -139,9 +140,21 @@ def break_by_name(cluster, name: str, target: str | None) -> None:
     with cluster.locked():
         cluster.node(target)
         note(f"{one.name} on {target} of {cluster.name}: {one.title}")
+        made(cluster, one, target)
+        note("the symptom shows")
+
+
+def made(cluster, one: Incident, target: str) -> None:
+    """The incident with its symptom; where the lab does not make it, it is healed and made once more."""
+    try:
         one.start(cluster, target)
         one.symptom(cluster, target)
-        note("the symptom shows")
+    except (TimeoutError, RuntimeError, subprocess.TimeoutExpired) as error:
+        note(f"{one.name} once more: {error}")
+        one.finish(cluster, target)
+        cluster.wait_healthy()
+        one.start(cluster, target)
+        one.symptom(cluster, target)
 
 
 def heal(cluster) -> None:

@@ -64,7 +64,7 @@ def wait_for_surplus(cluster, namespace: str, per_round: int = 4, rounds: int = 
         if sum(len(pods) > 1 for pods in seen.values()) >= 2:
             return seen
         time.sleep(2)
-    raise AssertionError(f"no two of {len(seen)} Jobs got a second pod: {seen}")
+    raise TimeoutError(f"no two of {len(seen)} Jobs got a second pod: {seen}")
 
 
 def running(cluster, namespace: str) -> list:

@@ -62,8 +62,7 @@ def record(name: str, cluster: Cluster, folder: Path, arguments: list[str]) -> N
     one = incident.by_name(name)
     with cluster.locked():
         try:
-            one.start(cluster, one.target)
-            one.symptom(cluster, one.target)
+            incident.made(cluster, one, one.target)
             how = one.audit(cluster, one.target)
             path = cluster.inventory
             if how["inventory"]:

@@ -29,8 +29,7 @@ def broken():
     cluster, one = Cluster(VERSION, 3, 1, "short").up(), incident.by_name("two-leaders")
     with cluster.locked():
         try:
-            one.start(cluster, one.target)
-            one.symptom(cluster, one.target)
+            incident.made(cluster, one, one.target)
             yield cluster
         finally:
             one.finish(cluster, one.target)

@@ -32,7 +32,7 @@ class GpuTwoLeaders(ManagerOnly):
                 return
             cluster.kubectl("-n", work, "delete", "job", f"job-{number}")
             cluster.wait(lambda: not gpu.pods(cluster, work), 60, "the Job's pods to go")
-        raise AssertionError("no Job got a second pod that was rejected")
+        raise TimeoutError("no Job got a second pod that was rejected")
 
     def undo(self, cluster, target):
         super().undo(cluster, target)

@@ -29,7 +29,7 @@ class GpuTwoSchedulers(gpu.Gpu):
             if placed:
                 return
             cluster.kubectl("-n", namespace, "delete", "pod", f"batch-{number}", f"usual-{number}", timeout=120)
-        raise AssertionError(f"the second scheduler saw in each of {TRIES} tries that the devices were gone")
+        raise TimeoutError(f"the second scheduler saw in each of {TRIES} tries that the devices were gone")
 
     @staticmethod
     def _placed(cluster, namespace, name):
