@@ -102,7 +102,7 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
         group = (found,) if isinstance(found, Step) else tuple(found or ())
         made += [tuple(replace(step, cluster=finding.cluster) for step in group)] if group else []
     if probe:
-        made += [(replace(probe(by_key[key]), cluster=key),) for key in {group[0].cluster for group in made}]
+        made += [(replace(probe(by_key[key]), cluster=key),) for key in dict.fromkeys(group[0].cluster for group in made)]
     made.sort(key=lambda group: _order(group, masters))
     steps: list[Step] = []
     for step, why in _rows(made):
