@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PRIVATE to this collection: what a container runtime said before it ended, as the collector runtime brings it. Pure.
 
-`m` marks texts measured with containerd 1.6.20; others are those of docker's and CRI-O's sources.
+`m` marks texts measured with containerd 1.6.20; others are those of docker's and CRI-O's sources, which were looked up.
 """
 
 from __future__ import annotations
@@ -19,16 +19,23 @@ _DISK = "df -h and df -i of its folder (/var/lib/containerd, /var/lib/containers
 _STATUS = {203: ("systemd cannot execute its program (203/EXEC)",
                  "see whether the program of ExecStart is there and may be executed (ls -lZ), and install it again"),
            205: ("a limit of its unit is above what it can have, 205/LIMITS (KM409)", "lower LimitNOFILE= and its like where systemctl cat shows them")}
-# (text, what it is, what is done about it)
+# (text, what it is, what is done about it). What a disk or a file is to blame for comes first: CRI-O opens its storage while it validates its configuration.
 _TEXTS = tuple((re.compile(text, re.IGNORECASE), what, cure) for text, what, cure in (
-    # m "containerd: failed to load TOML: /etc/containerd/config.toml: (2, 2): ...", "failed to unmarshal TOML: ..."
-    (r"failed to (?:load|unmarshal|decode) toml|unable to configure the docker daemon with file|unable to load configuration|validating \w+ config",
-     "it refuses its configuration", "mend the file that its last words name"),
-    (r"unexpected end of json input", "a file of its own is empty or cut off, as a power cut leaves it",
-     "see which file its last words name (of docker /etc/docker/daemon.json, of CRI-O those below /var/lib/containers/storage, for which crio wipe is there)"),
     (r"no space left on device", "a disk is full, or no inotify watches are left (KM403)", _DISK),
     (r"too many open files", "it has no file or inotify instance left (KM401 to KM404)", "the playbook too_many_open_files shows which, and raises it"),
     (r"read-only file system", "a file system of its own is read-only (KM521)", "see why (journalctl -k), and mount it for writing"),
+    # encoding/json, of docker's files and of CRI-O's older ones; "... volatile-containers.json: []*storage.Container: decode slice: expect [ or n, but found
+    # \x00" of CRI-O's newer ones (json-iterator), where a power cut left zeros
+    (r"unexpected end of json input|invalid character '\\+x00'|expect [\[{] or n, but found", "a file of its own is empty or cut off, as a power cut leaves it",
+     "see which file its last words name (of docker /etc/docker/daemon.json, of CRI-O those below /var/lib/containers/storage, for which crio wipe is there, "
+     "once none of its containers runs)"),
+    # pkg/config of CRI-O, RootConfig.Validate: containers/storage refuses
+    (r"failed to get store to set defaults", "CRI-O cannot open its storage (/var/lib/containers/storage)",
+     "see what its last words say of it: a file system on which overlay does not work (xfs needs ftype=1), /etc/containers/storage.conf, or damage"),
+    # m "containerd: failed to load TOML: /etc/containerd/config.toml: (2, 2): ...", "failed to unmarshal TOML: ..."; dockerd's loadDaemonCliConfig; CRI-O's
+    # UpdateFromDropInFile and Validate, whose sections are root, runtime, image, network, api and NRI
+    (r"failed to (?:load|unmarshal|decode) toml|unable to configure the docker daemon with file|unable to decode configuration|validating \w+ config",
+     "it refuses its configuration", "mend the file that its last words name"),
 ))
 _WORSE = re.compile(r"level=(?:fatal|error|panic)|\bpanic: |\bfatal error: |\b(?:failed|cannot|unable|invalid)\b", re.IGNORECASE)
 
