@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 
 from . import podman
+from .host import note
 from .store import locked
 
 # Under /run: the values return to the machine's own at a boot, and this record must vanish with them.
 RECORD = Path("/run/kubemend-lab/kernel.json")
+LOWERED = Path("/run/kubemend-lab/lowered")  # names the process that has made one of WANTED less for a while
+LONGEST = 900  # seconds that a lab which comes up beside such a test waits for its end
 INOTIFY = "fs/inotify/max_user_instances"
 # 128 instances, the kernel's default, serve six nodes: all root processes of all nodes count as one user.
 WANTED = {INOTIFY: 8192, "fs/inotify/max_user_watches": 524288}
@@ -39,7 +44,37 @@ def _locked():
     return locked(RECORD.with_suffix(".lock"), "another lab run that changes kernel settings", timeout=60)
 
 
+def lower(name: str, value) -> None:
+    """For as long as this process lives, or until lift(): a lab that comes up meanwhile does not undo it in the middle of a test."""
+    LOWERED.parent.mkdir(parents=True, exist_ok=True)
+    LOWERED.write_text(f"{os.getpid()}\n")
+    write(name, value)
+
+
+def lift(name: str, value) -> None:
+    write(name, value)
+    LOWERED.unlink(missing_ok=True)
+
+
+def lowered_by_another() -> bool:
+    """Whether a process that lives, and is not this one, has made a limit less."""
+    try:
+        process = int(LOWERED.read_text())
+    except (OSError, ValueError):
+        return False
+    return process != os.getpid() and Path(f"/proc/{process}").exists()
+
+
+def _wait_for_others() -> None:
+    end = time.monotonic() + LONGEST
+    if lowered_by_another():
+        note("another lab's test has made a limit of the kernel less: waiting for its end")
+    while lowered_by_another() and time.monotonic() < end:
+        time.sleep(1)
+
+
 def raise_limits() -> None:
+    _wait_for_others()
     with _locked():
         if not RECORD.exists():
             before = {name: read(name) for name in (*WANTED, *TOUCHED_BY_KUBELET)}

@@ -25,7 +25,7 @@ class KubeletDown(Incident):
 
     def symptom(self, cluster, target):
         """Twice: whoever looks while it runs for a moment has two ends to compare."""
-        cluster.wait(lambda: self.said(cluster, target).count("Main process exited") >= 2, 90, f"the kubelet of {target} to end twice")
+        cluster.wait(lambda: self.said(cluster, target).count("Main process exited") >= 2, 180, f"the kubelet of {target} to end twice")
         said = self.said(cluster, target)
         assert self.words in said, f"{self.words!r} not in {said[-3000:]}"
 
@@ -37,7 +37,7 @@ class KubeletDown(Incident):
     def undo(self, cluster, target):
         self.restore(cluster, target)
         cluster.exec(target, "systemctl stop kubelet; systemctl reset-failed kubelet; systemctl start kubelet")
-        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 90, f"the kubelet of {target}")
+        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 180, f"the kubelet of {target}")
 
     def expect(self, cluster, target):
         return {(self.fault, target, "kubelet")}

@@ -2,7 +2,11 @@
 """Limits of files and inotify, reached for real. Those of inotify are the kernel's, which all nodes of the lab and the machine share."""
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from . import kernel
@@ -14,8 +18,10 @@ MAX_WATCHES = "fs/inotify/max_user_watches"
 FILE = "/etc/sysctl.d/99-zz-kubemend.conf"
 UNIT = "/etc/systemd/system/holder.service"
 HELD = "/tmp/kubemend-lab-held"  # the files that are watched
+FILLER, MOST = "kubemend-lab-fill", 200
 CEILING = 1073741817  # more than any kernel lets a process have open
-# Holds inotify instances until it is stopped, or files until it has as many as it may, or, up to that many, every watch that others leave or give back.
+# Holds files until it has as many as it may, or, up to that many, every inotify instance or watch that others leave or give back: the machine's other
+# programs count among them, and begin and end as they like.
 HOLD = """
 import ctypes, os, resource, sys, time
 kind, count = sys.argv[1], int(sys.argv[2])
@@ -37,9 +43,14 @@ if kind == "watches":
 if kind == "files":
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 held = []
-for number in range(count if kind == "inotify" else count - 5):
-    held.append(libc.inotify_init1(0) if kind == "inotify" else os.open("/dev/null", os.O_RDONLY))
-    assert held[-1] >= 0, os.strerror(ctypes.get_errno())
+while len(held) < (count if kind == "inotify" else count - 5):
+    one = libc.inotify_init1(0) if kind == "inotify" else os.open("/dev/null", os.O_RDONLY)
+    if one >= 0:
+        held.append(one)
+    else:
+        assert ctypes.get_errno() == 24, os.strerror(ctypes.get_errno())
+        print("holds", len(held), flush=True)
+        time.sleep(0.2)
 print("holds", len(held), flush=True)
 time.sleep(86400)
 """
@@ -74,21 +85,21 @@ def watches() -> int:
 
 def may(limit: int) -> None:
     """What the kernel gives a user from now on; what is open stays open."""
-    kernel.write(kernel.INOTIFY, limit)
+    kernel.lower(kernel.INOTIFY, limit)
 
 
 def may_watch(limit: int) -> None:
     """Likewise of watches."""
-    kernel.write(MAX_WATCHES, limit)
+    kernel.lower(MAX_WATCHES, limit)
 
 
 def restored() -> None:
-    may(kernel.WANTED[kernel.INOTIFY])
+    kernel.lift(kernel.INOTIFY, kernel.WANTED[kernel.INOTIFY])
 
 
 def restored_watches() -> None:
     """As the lab has them while a cluster is up: what the machine had, or more."""
-    may_watch(max(kernel.before(MAX_WATCHES), kernel.WANTED[MAX_WATCHES]))
+    kernel.lift(MAX_WATCHES, max(kernel.before(MAX_WATCHES), kernel.WANTED[MAX_WATCHES]))
 
 
 def hold(cluster, target: str, kind: str, count: int) -> None:
@@ -96,7 +107,23 @@ def hold(cluster, target: str, kind: str, count: int) -> None:
     cluster.write(target, "/usr/local/bin/kubemend-lab-hold", HOLD)
     cluster.write(target, UNIT, f"[Service]\nLimitNOFILE=15000\nExecStart=/usr/bin/env python3 /usr/local/bin/kubemend-lab-hold {kind} {count} {HELD}\n")
     cluster.exec(target, "systemctl daemon-reload && systemctl start holder")
-    cluster.wait(lambda: b"holds" in cluster.exec(target, "journalctl -q -u holder -o cat; true").stdout, 30, f"a process that holds {count} of {kind}")
+    # What it says itself: the journal has the words of those before it too.
+    said = "journalctl -q _SYSTEMD_INVOCATION_ID=$(systemctl show -p InvocationID --value holder) -o cat; true"
+    cluster.wait(lambda: b"holds" in cluster.exec(target, said).stdout, 120, f"a process that holds {count} of {kind}")
+
+
+def fill() -> int:
+    """A process of the machine's, which no node sees: it takes the inotify instances that others on the machine give back, up to MOST."""
+    words = [sys.executable, "-c", HOLD, "inotify", str(MOST), FILLER]
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True).pid
+
+
+def emptied(pid: int | None) -> None:
+    """That process ended, where it is still the one."""
+    with contextlib.suppress(OSError):
+        if pid and FILLER.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)  # of another process than the one that began it there is nothing to wait for
 
 
 def let_go(cluster, target: str) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 
 USER = "lablogin"
-HERE = ("timeout", "600", "ssh", "-T", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
+HERE = ("timeout", "1800", "ssh", "-T", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
         "-o", "ConnectTimeout=10", "-o", "IdentitiesOnly=yes", "-i")
 # What logind asks systemd for; these nodes lack pam_systemd, which asks logind.
 SCOPE = ("busctl call org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager StartTransientUnit 'ssa(sv)a(sa(sv))' "

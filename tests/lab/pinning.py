@@ -23,7 +23,7 @@ def stop(cluster, target: str) -> None:
 def start(cluster, target: str) -> None:
     """It comes up and posts its status."""
     cluster.exec(target, "systemctl reset-failed kubelet; systemctl start kubelet")
-    cluster.wait(lambda: cluster.exec(target, "curl -sf http://127.0.0.1:10248/healthz", check=False).stdout == b"ok", 90, f"the kubelet of {target}")
+    cluster.wait(lambda: cluster.exec(target, "curl -sf http://127.0.0.1:10248/healthz", check=False).stdout == b"ok", 180, f"the kubelet of {target}")
     cluster.wait_healthy()
 
 
@@ -43,7 +43,7 @@ def static(cluster, target: str, changes: dict | None = None) -> None:
     cluster.exec(target, ["rm", "-f", STATE])
     configure(cluster, target, changes or STATIC)
     start(cluster, target)
-    cluster.wait(lambda: state(cluster, target)["policyName"] == "static", 30, "a state of the policy static")
+    cluster.wait(lambda: state(cluster, target)["policyName"] == "static", 90, "a state of the policy static")
 
 
 def edit(cluster, target: str, **changes) -> None:
@@ -55,7 +55,7 @@ def fail(cluster, target: str, words: str) -> None:
     """Started, it exits with these words."""
     since = int(cluster.exec(target, ["date", "+%s"]).stdout)
     cluster.exec(target, "systemctl reset-failed kubelet; systemctl start kubelet")
-    cluster.wait(lambda: words in cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode(), 60,
+    cluster.wait(lambda: words in cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode(), 120,
                  f"the kubelet of {target} to say {words!r}")
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A worker whose kubelet is disabled and stopped comes back, and comes back again by itself after a power cut."""
+"""A worker whose kubelet, or its runtime, is disabled and stopped comes back, and comes back again by itself after a power cut."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from tests.lab import bringup, interrupt, playbook
 from tests.lab.repairing import CONSENT, broken, codes, ended
 
 ENABLE, START, UNMASK = "enable_kubelet", "start_kubelet", "unmask_kubelet"
+RUNTIME = ["enable_runtime", "start_runtime"]
 MASK = "/etc/systemd/system/kubelet.service"
 RISK = ("-e", "kubemend_max_risk=3")
 ALLOWED = (*RISK, "-e", "kubemend_allow=fenced")
 
 
-def said(cluster, word: str) -> str:
-    return cluster.exec("w1", ["systemctl", word, "kubelet"], check=False).stdout.decode().strip()
+def said(cluster, word: str, name: str) -> str:
+    return cluster.exec("w1", ["systemctl", word, name], check=False).stdout.decode().strip()
 
 
-def unit(cluster) -> tuple[str, str]:
-    return said(cluster, "is-enabled"), said(cluster, "is-active")
+def unit(cluster, name: str = "kubelet") -> tuple[str, str]:
+    return said(cluster, "is-enabled", name), said(cluster, "is-active", name)
 
 
 def ready(cluster) -> bool:
@@ -47,7 +48,7 @@ def dedicated(cluster):
 def test_a_disabled_kubelet_that_is_stopped_comes_back(cluster, play, tmp_path):
     with dedicated(cluster), broken(cluster, "kubelet-disabled", target="w1"):
         cluster.exec("w1", ["systemctl", "stop", "kubelet"])
-        cluster.wait(lambda: not ready(cluster), 120, "w1 to be not ready")
+        cluster.wait(lambda: not ready(cluster), 240, "w1 to be not ready")
         done, report = play("--check", "--diff", *CONSENT)
         assert done.returncode == 0 and "systemctl is-enabled kubelet.service: disabled -> enabled" in done.stdout, done.stdout[-4000:]
         assert [step["remedy"] for step in report["plan"]] == [ENABLE, START] and unit(cluster) == ("disabled", "inactive")
@@ -61,8 +62,8 @@ def test_a_disabled_kubelet_that_is_stopped_comes_back(cluster, play, tmp_path):
         assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[-4000:]
         assert interrupt.left_over(cluster) == []
         bringup.start_again(cluster.node("w1"))
-        cluster.wait(lambda: unit(cluster) == ("enabled", "active"), 60, "its kubelet to start by itself")
-        cluster.wait(lambda: ready(cluster), 120, "w1 to be ready again")
+        cluster.wait(lambda: unit(cluster) == ("enabled", "active"), 180, "its kubelet to start by itself")
+        cluster.wait(lambda: ready(cluster), 240, "w1 to be ready again")
         # And back: the unit is as it was, and its kubelet runs on.
         done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={run_id}", report=str(tmp_path / "revert"))
         assert done.returncode == 0, done.stdout[-4000:]
@@ -82,7 +83,7 @@ def test_a_node_that_somebody_cordoned_is_left_alone(cluster, play):
 def test_a_masked_kubelet_is_untouched_until_that_is_allowed(cluster, play, tmp_path):
     with broken(cluster, "kubelet-masked", target="w1"):
         cluster.exec("w1", ["systemctl", "stop", "kubelet"])
-        cluster.wait(lambda: not ready(cluster), 120, "w1 to be not ready")
+        cluster.wait(lambda: not ready(cluster), 240, "w1 to be not ready")
         done, report = play(*RISK)
         assert done.returncode == 2 and {step["blocked_by"].endswith("kubemend_allow=fenced") for step in report["plan"]} == {True}, done.stdout[-4000:]
         done, report = play("--check", "--diff", *ALLOWED)
@@ -91,7 +92,7 @@ def test_a_masked_kubelet_is_untouched_until_that_is_allowed(cluster, play, tmp_
         done, report = play(*ALLOWED)
         assert (done.returncode, ended(report), codes(report)) == (0, ["done"] * 2, set()), done.stdout[-4000:]
         assert unit(cluster) == ("enabled", "active")
-        cluster.wait(lambda: ready(cluster), 60, "w1 to be ready")
+        cluster.wait(lambda: ready(cluster), 180, "w1 to be ready")
         run_id = report["run_id"]
         done, report = play(*ALLOWED)
         assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[-4000:]
@@ -99,3 +100,20 @@ def test_a_masked_kubelet_is_untouched_until_that_is_allowed(cluster, play, tmp_
         done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={run_id}", report=str(tmp_path / "revert"))
         assert done.returncode == 0 and cluster.exec("w1", ["readlink", MASK]).stdout == b"/dev/null\n", done.stdout[-4000:]
         assert unit(cluster) == ("masked", "active")
+
+
+def test_a_runtime_that_is_disabled_and_stopped_comes_back(cluster, play, tmp_path):
+    with broken(cluster, "runtime-stopped", target="w1"):
+        kubelet = unit(cluster)
+        done, report = play("--check", "--diff", *CONSENT)
+        assert done.returncode == 0 and [step["remedy"] for step in report["plan"]] == RUNTIME, done.stdout[-4000:]
+        assert "systemctl is-active containerd.service: inactive -> active" in done.stdout and unit(cluster, "containerd") == ("disabled", "inactive")
+        done, report = play(*CONSENT)
+        assert (done.returncode, ended(report), codes(report)) == (0, ["done"] * 2, set()), done.stdout[-4000:]
+        assert unit(cluster, "containerd") == ("enabled", "active") and unit(cluster) == kubelet
+        cluster.wait(lambda: ready(cluster), 180, "w1 to be ready again")
+        run_id = report["run_id"]
+        done, report = play(*CONSENT)
+        assert done.returncode == 0 and not report["plan"] and not report["steps"], done.stdout[-4000:]
+        done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={run_id}", report=str(tmp_path / "revert"))
+        assert (done.returncode, unit(cluster, "containerd")) == (0, ("disabled", "active")), done.stdout[-4000:]

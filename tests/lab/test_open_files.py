@@ -45,7 +45,7 @@ def test_too_few_instances_are_raised_where_it_lasts_and_the_node_comes_back(clu
             done.stdout[-4000:]
         assert int(kernel.read(kernel.INOTIFY)) == 8192 and all(f"{limits.INSTANCES} = 8192" in text for text in ours(cluster).values())
         # Nobody started the kubelet: its unit tries again, and now it can.
-        cluster.wait(lambda: ready(cluster, "w1"), 120, "w1 to be Ready again")
+        cluster.wait(lambda: ready(cluster, "w1"), 240, "w1 to be Ready again")
         again, second = play(*CONSENT, name="too_many_open_files")
         assert (again.returncode, second["plan"], second["steps"]) == (0, [], []), again.stdout[-3000:]
         before = kubelet(cluster, "w1")
@@ -183,7 +183,7 @@ def test_a_login_at_its_limit_has_more_from_the_next_one_on(cluster, play, tmp_p
             shell = logins.session(cluster, opened)
             opened.begin("python3 /usr/local/bin/kubemend-lab-hold files 1500")
             held = f"ls /proc/$(pgrep -u {logins.USER} -f kubemend-lab-hold)/fd 2>/dev/null | wc -l"
-            cluster.wait(lambda: int(cluster.exec("w1", held).stdout) > 1490, 30, "a login that has as many files open as it may")
+            cluster.wait(lambda: int(cluster.exec("w1", held).stdout) > 1490, 120, "a login that has as many files open as it may")
             done, report = play("--check", "--diff", *asked)
             (step,) = report["plan"]
             assert (done.returncode, step["remedy"], step["target"], step["blocked_by"]) == (0, "file_limit", LOGINS, None), done.stdout[-3000:]

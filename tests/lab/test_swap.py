@@ -39,7 +39,7 @@ def test_swap_goes_at_its_source_and_then_itself(cluster, play, tmp_path):
         assert (done.returncode, [step["state"] for step in report["steps"]], report["findings"]) == (0, ["done"], []), done.stdout[-4000:]
         assert seen(cluster)[0] is False
         # Nobody started the kubelet: its unit tries again, and now it can.
-        cluster.wait(lambda: healthy(cluster), 60, "the kubelet of w1")
+        cluster.wait(lambda: healthy(cluster), 180, "the kubelet of w1")
         again, second = play(name=str(name))
         assert (again.returncode, second["plan"], second["steps"]) == (0, [], []), again.stdout[-3000:]
         done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={first}", report=str(tmp_path / "revert"))

@@ -28,14 +28,14 @@ class AddressGone(Incident):
 
     def symptom(self, cluster, target):
         since = self.record(cluster, target)["since"]
-        cluster.wait(lambda: REFUSED in cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode(errors="replace"), 90,
+        cluster.wait(lambda: REFUSED in cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode(errors="replace"), 180,
                      f"the kubelet of {target} to say {REFUSED!r}")
-        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 60, f"the kubelet of {target} to answer all the same")
+        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 120, f"the kubelet of {target} to answer all the same")
 
     def undo(self, cluster, target):
         self.restore(cluster, target)
         cluster.exec(target, "systemctl restart kubelet")
-        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 90, f"the kubelet of {target}")
+        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 180, f"the kubelet of {target}")
 
     def expect(self, cluster, target):
         return {("KM518", target, "kubelet")}

@@ -35,12 +35,12 @@ class CniGone(Incident):
                 raise ValueError(f"the kubelet says {ready}")
             return True
 
-        cluster.wait(told, 90, f"{target} to be NotReady without a network")
+        cluster.wait(told, 180, f"{target} to be NotReady without a network")
 
     def undo(self, cluster, target):
         self.restore(cluster, target)
         cluster.wait(lambda: cluster.kubectl("get", "node", target, "-o", 'jsonpath={.status.conditions[?(@.type=="Ready")].status}').stdout == b"True",
-                     90, f"{target} to be Ready")
+                     240, f"{target} to be Ready")
 
     def expect(self, cluster, target):
         return {("KM519", target, None)}

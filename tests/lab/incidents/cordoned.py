@@ -17,7 +17,7 @@ class Cordoned(Incident):
         cluster.kubectl("cordon", target)
 
     def symptom(self, cluster, target):
-        cluster.wait(lambda: TAINT in cluster.kubectl("get", "node", target, "-o", "jsonpath={.spec.taints[*].key}").stdout.decode(), 60,
+        cluster.wait(lambda: TAINT in cluster.kubectl("get", "node", target, "-o", "jsonpath={.spec.taints[*].key}").stdout.decode(), 120,
                      f"the taint of the cordon of {target}")
 
     def undo(self, cluster, target):

@@ -28,14 +28,14 @@ class HostnameChanged(Incident):
             said = cluster.exec(target, f"journalctl -q -u kubelet --since @{since} -o cat; true").stdout.decode()
             return any("Unable to register node" in line and words in line for line in said.splitlines() for words in REFUSED)
 
-        cluster.wait(refused, 60, f"the API to refuse {target}'s new name")
+        cluster.wait(refused, 180, f"the API to refuse {target}'s new name")
         cluster.wait(lambda: cluster.kubectl("get", "node", target, "-o", 'jsonpath={.status.conditions[?(@.type=="Ready")].status}').stdout == b"Unknown",
                      120, f"{target} to be NotReady")
 
     def undo(self, cluster, target):
         cluster.exec(target, ["hostname", target])
         cluster.exec(target, ["systemctl", "restart", "kubelet"])
-        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 90, f"the kubelet of {target}")
+        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 180, f"the kubelet of {target}")
         # Under its new name it asks for a certificate of that name: new API servers refuse it, of older ones nobody approves it.
         asked = json.loads(cluster.kubectl("get", "csr", "-o", "json").stdout)["items"]
         for one in asked:

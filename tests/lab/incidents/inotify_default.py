@@ -18,18 +18,21 @@ class InotifyDefault(limits.Limits):
     elsewhere = faults
 
     def break_(self, cluster, target):
+        self.remember(cluster, target, since=int(cluster.exec(target, ["date", "+%s"]).stdout))
         pinning.stop(cluster, target)
         used = limits.instances()
         limits.may(limits.DEFAULT if used + NEEDED > limits.DEFAULT else used + 2)
+        self.remember(cluster, target, filler=limits.fill())
         cluster.exec(target, "systemctl reset-failed kubelet; systemctl start --no-block kubelet")
 
     def symptom(self, cluster, target):
         # the words of v1.18.4 and of v1.36.3, of cAdvisor and of whatever else wants to watch a file
-        cluster.wait(lambda: b"too many open files" in cluster.exec(target, "journalctl -q -u kubelet --since -60s -o cat; true").stdout, 60,
-                     f"the kubelet of {target} to say too many open files")
+        said = f"journalctl -q -u kubelet --since @{self.record(cluster, target)['since']} -o cat; true"
+        cluster.wait(lambda: b"too many open files" in cluster.exec(target, said).stdout, 120, f"the kubelet of {target} to say too many open files")
 
     def undo(self, cluster, target):
         limits.restored()
+        limits.emptied(self.record(cluster, target).get("filler"))
         for node in cluster.nodes:
             cluster.exec(node, ["rm", "-f", limits.FILE])
         pinning.start(cluster, target)

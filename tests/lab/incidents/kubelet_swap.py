@@ -23,6 +23,7 @@ class KubeletSwap(Incident):
 
     def break_(self, cluster, target):
         self.keep(cluster, target, target, pinning.CONFIG)
+        self.remember(cluster, target, since=int(cluster.exec(target, ["date", "+%s"]).stdout))
         pinning.configure(cluster, target, {"failSwapOn": True})
         fstab = self.keep(cluster, target, target, "/etc/fstab") or b""
         cluster.write(target, "/etc/fstab", fstab + f"{FILE} none swap sw 0 0\n".encode())
@@ -30,8 +31,8 @@ class KubeletSwap(Incident):
         cluster.exec(target, "systemctl reset-failed kubelet; systemctl restart --no-block kubelet")
 
     def symptom(self, cluster, target):
-        cluster.wait(lambda: SAYS in cluster.exec(target, "journalctl -q -u kubelet --since -60s -o cat; true").stdout.decode().lower(), 60,
-                     f"the kubelet of {target} to say {SAYS!r}")
+        said = f"journalctl -q -u kubelet --since @{self.record(cluster, target)['since']} -o cat; true"
+        cluster.wait(lambda: SAYS in cluster.exec(target, said).stdout.decode(errors="replace").lower(), 120, f"the kubelet of {target} to say {SAYS!r}")
 
     def undo(self, cluster, target):
         cluster.exec(target, f"grep -q kubemend-lab.swap /proc/swaps && swapoff {FILE}; rm -f {FILE}")

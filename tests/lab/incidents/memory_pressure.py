@@ -33,16 +33,16 @@ class MemoryPressure(Incident):
         pinning.configure(cluster, target, THRESHOLD)
         # Not until the cluster is healthy: the lifecycle controller's taint stays for as long as the condition.
         cluster.exec(target, "systemctl reset-failed kubelet; systemctl start kubelet")
-        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 90, f"the kubelet of {target}")
+        cluster.wait(lambda: cluster.exec(target, HEALTHZ, check=False).stdout == b"ok", 180, f"the kubelet of {target}")
 
     def symptom(self, cluster, target):
-        cluster.wait(lambda: posted(cluster, target) == "True", 90, f"{target} to post {CONDITION}")
+        cluster.wait(lambda: posted(cluster, target) == "True", 240, f"{target} to post {CONDITION}")
 
     def undo(self, cluster, target):
         pinning.stop(cluster, target)
         self.restore(cluster, target)
         pinning.start(cluster, target)
-        cluster.wait(lambda: posted(cluster, target) == "False", 90, f"{target} to take {CONDITION} back")
+        cluster.wait(lambda: posted(cluster, target) == "False", 240, f"{target} to take {CONDITION} back")
 
     def expect(self, cluster, target):
         return {("KM523", target, None)}

@@ -17,11 +17,11 @@ class RuntimeStopped(Incident):
         cluster.exec(target, "systemctl disable --no-reload containerd; systemctl stop containerd")
 
     def symptom(self, cluster, target):
-        cluster.wait(lambda: not ready(cluster, target), 120, f"{target} to be NotReady")
+        cluster.wait(lambda: not ready(cluster, target), 240, f"{target} to be NotReady")
 
     def undo(self, cluster, target):
         cluster.exec(target, "systemctl enable --no-reload containerd; systemctl start containerd")
-        cluster.wait(lambda: ready(cluster, target), 120, f"{target} to be Ready again")
+        cluster.wait(lambda: ready(cluster, target), 240, f"{target} to be Ready again")
 
     def expect(self, cluster, target):
         return {("KM508", target, "containerd")}

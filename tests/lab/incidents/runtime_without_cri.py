@@ -20,12 +20,12 @@ class RuntimeWithoutCri(Incident):
         cluster.exec(target, "systemctl restart containerd")
 
     def symptom(self, cluster, target):
-        cluster.wait(lambda: not ready(cluster, target), 120, f"{target} to be NotReady")
+        cluster.wait(lambda: not ready(cluster, target), 240, f"{target} to be NotReady")
 
     def undo(self, cluster, target):
         self.restore(cluster, target)
         cluster.exec(target, "systemctl reset-failed containerd kubelet; systemctl restart containerd; systemctl start kubelet")
-        cluster.wait(lambda: ready(cluster, target), 120, f"{target} to be Ready again")
+        cluster.wait(lambda: ready(cluster, target), 240, f"{target} to be Ready again")
 
     def expect(self, cluster, target):
         return {("KM508", target, "containerd")}

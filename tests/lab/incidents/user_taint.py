@@ -34,7 +34,7 @@ class UserTaint(Incident):
                 raise ValueError(f"the scheduler says {told}")
             return True
 
-        cluster.wait(waits, 60, "a pod to be kept away by the taint")
+        cluster.wait(waits, 180, "a pod to be kept away by the taint")
 
     def undo(self, cluster, target):
         cluster.kubectl("taint", "node", target, TAINT + "-", check=False)
