@@ -35,7 +35,8 @@ UNMADE = (
      "logs that others published"),
     ("KM526, a clock", "no namespace holds the time of day: a node's clock is the machine's, and setting it would set that of every program. Unit tests stand "
      "for it"),
-    ("KM527, firewalld and ufw", "a firewalld that the next boot brings is put on a node by its files (firewall-enabled); none of the lab's nodes runs one, or ufw"),
+    ("KM527, firewalld and ufw", "a firewalld that the next boot brings is put on a node by its files (firewall-enabled); none of the lab's nodes runs one, "
+     "or ufw"),
 )
 
 

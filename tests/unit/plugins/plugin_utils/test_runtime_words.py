@@ -19,12 +19,12 @@ TOML = "2027-01-15T07:59:50+0000 w1 containerd[9]: containerd: failed to load TO
 JSON = "2027-01-15T07:59:50+0000 w1 dockerd[9]: unable to configure the Docker daemon with file /etc/docker/daemon.json: invalid character '}'"
 CUT = "2027-01-15T07:59:50+0000 w1 crio[9]: level=fatal msg=\"loading overlay-layers/layers.json: unexpected end of JSON input\""
 # Of cri-o/cri-o: a node after a power cut, one with another file system, one whose folder may not be made, one with a word that is no TOML.
-ZEROS = ("2025-11-05T00:10:00+0000 w1 crio[9]: level=fatal msg=\"validating root config: failed to get store to set defaults: loading \\\"/var/lib/containers/storage/"
-         "overlay-containers/volatile-containers.json\\\": []*storage.Container: decode slice: expect [ or n, but found \\x00...\"")
-BACKING = ("2021-12-01T11:45:31+0000 w1 crio[9]: level=fatal msg=\"Validating root config: failed to get store to set defaults: kernel does not support overlay fs: "
-           "'overlay' is not supported over xfs\"")
+ZEROS = ("2025-11-05T00:10:00+0000 w1 crio[9]: level=fatal msg=\"validating root config: failed to get store to set defaults: loading \\\"/var/lib/containers/"
+         "storage/overlay-containers/volatile-containers.json\\\": []*storage.Container: decode slice: expect [ or n, but found \\x00...\"")
+BACKING = ("2021-12-01T11:45:31+0000 w1 crio[9]: level=fatal msg=\"Validating root config: failed to get store to set defaults: kernel does not support "
+           "overlay fs: 'overlay' is not supported over xfs\"")
 PLUGINS = "2022-12-09T09:52:02+0000 w1 crio[9]: level=fatal msg=\"validating network config: invalid plugin_dirs entry: mkdir /opt/cni: permission denied\""
-DECODE = "2019-11-06T22:26:18+0000 w1 crio[9]: unable to decode configuration /etc/crio/crio.conf: toml: cannot load TOML value of type []interface {} into a Go string"
+DECODE = "2019-11-06T22:26:18+0000 w1 crio[9]: unable to decode configuration /etc/crio/crio.conf: toml: cannot load TOML value of type []interface {}"
 FULL = "2022-12-09T09:52:02+0000 w1 crio[9]: level=fatal msg=\"validating root config: invalid log_dir: mkdir /var/log/crio: no space left on device\""
 NUL = "2027-01-15T07:59:50+0000 w1 dockerd[9]: unable to configure the Docker daemon with file /etc/docker/daemon.json: invalid character '\\x00' looking for"
 NEW = "2027-01-15T07:59:50+0000 w1 containerd[9]: time=\"…\" level=fatal msg=\"something new\""
