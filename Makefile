@@ -1,5 +1,10 @@
 # Two commands: make audit, make test. make help lists the rest.
 PYTHON ?= python3
+# Before the export, which defines what has no value yet as empty, and ?= then keeps that.
+K8S ?= v1.36.3
+MASTERS ?= 3
+WORKERS ?= 1
+LAYOUT ?= kubeadm
 # What is given on the command line reaches the programs by the environment, so
 # that a path with spaces or quotes arrives as it was written.
 export INVENTORY ARGS CASES K8S MASTERS WORKERS LAYOUT INCIDENT HOST
@@ -7,11 +12,6 @@ export INVENTORY ARGS CASES K8S MASTERS WORKERS LAYOUT INCIDENT HOST
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP VIRTUAL_ENV MAKEFLAGS
 .DEFAULT_GOAL := help
 .PHONY: audit docs test test-full bench faults lab-up lab-status lab-down lab-break lab-heal clean help
-
-K8S ?= v1.36.3
-MASTERS ?= 3
-WORKERS ?= 1
-LAYOUT ?= kubeadm
 
 audit: ## Judge the bundled evidence, or INVENTORY=<file>; ARGS='-e k=v' are for ansible-playbook
 	@$(PYTHON) -m tests.gate.audit

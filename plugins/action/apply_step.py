@@ -132,8 +132,8 @@ def _plain(step: Step) -> dict[str, Any]:
 def begun(step: Step, seconds: int) -> str:
     """What is waited for now, how long at most, and what it means to interrupt it: Ansible says nothing until the step has ended."""
     if step.remedy == apply_api.DRAIN:
-        what, left = f"drains {step.target}", (f"{step.host} goes on with it, and {step.target} may stay cordoned until the next run, which goes on from "
-                                               "there or lets it take pods again")
+        what, left = f"drains {step.node}", (f"{step.host} goes on with it, and {step.node} may stay cordoned until the next run, which goes on from "
+                                             "there or lets it take pods again")
     else:
         what, left = "waits for its proof", f"{step.host} goes on by itself, and the next run finds out what became of the step and finishes or undoes it"
     return evidence.one_line(f"kubemend: {step.id}: {step.host} {what}, at most {seconds} s. Interrupted (Ctrl-C), {left}.", 600)

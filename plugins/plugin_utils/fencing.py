@@ -61,6 +61,16 @@ def _nodes(scene: Scene) -> list[Mapping[str, Any]] | None:
     return [one for one in items if isinstance(one, Mapping)] if isinstance(items, (list, tuple)) else None
 
 
+def is_held(scene: Scene) -> bool:
+    """Whether somebody cordoned the node, who is no run of ours: then it stays cordoned, whatever is done to it."""
+    return any(_is_held(one) for one in _nodes(scene) or () if one.get("name") == scene.finding.node)
+
+
+def _is_held(node: Mapping[str, Any]) -> bool:
+    cordon = node.get("cordon")
+    return bool(node.get("unschedulable")) and not (isinstance(cordon, Mapping) and not cordon.get("held"))
+
+
 def _fence(scene: Scene) -> str | None:
     node = scene.finding.node
     if node is None:
@@ -68,8 +78,7 @@ def _fence(scene: Scene) -> str | None:
     found = next((one for one in _nodes(scene) or () if one.get("name") == node), None)
     if found is None:
         return f"the Node object of {node} is gone, as when somebody took it out of the cluster"
-    cordon = found.get("cordon")
-    if found.get("unschedulable") and not (isinstance(cordon, Mapping) and not cordon.get("held")):
+    if _is_held(found):
         return f"somebody cordoned {node}"
     carried = found.get("taints")
     fences = [one for one in map(taints.explained, carried if isinstance(carried, (list, tuple)) else ()) if one and one.owner.fence]

@@ -64,6 +64,7 @@ def unmasked(scene: Scene) -> Sequence[Step]:
     step = _step(scene, masked, UNMASK, blocked, diff, note, UNMASK_RISK)
     path = link.get("path") or kubelet_service.path_of(unit.name)
     rows = [replace(step, limit=unit_unmask.SECONDS, change={"kind": UNMASK, "path": path, "unit": unit.name, "to": link.get("to")})]
+    masked = replace(masked, facts={**masked.facts, "need_daemon_reload": False})  # the step before reloads
     behind = replace(masked, unit=replace(unit, load="loaded", file_state="enabled" if known.get("wanted") else kubelet_service.FORMER[0]))
     if not known.get("wanted"):
         note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"

@@ -141,6 +141,9 @@ def move_out(scene: Scene) -> Step | None:
                         f"compare {' and '.join(paths)} and move the wrong one out of the folder")
     running = [word for word in _instance(scene).get("argv") or () if word.startswith("--")]
     wanted = {path: [word for word in uses[path].words if word.startswith("--")] for path in (right[0], stray[0])}
+    if wanted[right[0]] == wanted[stray[0]]:
+        return new_step(scene, "move_out", target, f"{right[0]} and {stray[0]} have the same arguments, so that which of them runs cannot be told: "
+                        "compare the rest of them, and move the wrong one out of the folder; where nothing differs, the backup")
     if running != wanted[right[0]] or wanted[stray[0]] == running:
         return new_step(scene, "move_out", target, f"the running {finding.component} does not follow {right[0]} alone: compare "
                         f"it with {stray[0]} and move the wrong one out of the folder")

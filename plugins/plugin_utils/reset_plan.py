@@ -316,7 +316,8 @@ def _pinned(scene: Scene, node: Node) -> Step:
 def _uncordon(scene: Scene) -> Step:
     name = str(scene.finding.node)
     change = {"kind": apply_api.UNCORDON, "node": name, "cluster_uid": _uid(scene)}
-    return _through_api(scene, apply_api.UNCORDON, f"cordon of {name}", change, f"{name} takes pods again\n", note="only once the node is ready")
+    told = f"the cordon of {name} is somebody else's and stays" if fencing.is_held(scene) else f"{name} takes pods again"
+    return _through_api(scene, apply_api.UNCORDON, f"cordon of {name}", change, told + "\n", note="only once the node is ready")
 
 
 def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None = None, **more: Any) -> Step:

@@ -74,7 +74,12 @@ def _evidence(fault) -> list[str]:
 def in_a_row(text: str) -> str:
     """A docstring's first sentence, as a cell of a table says it."""
     first = re.split(r"(?<=\.)\s", (text or "").strip())[0].rstrip(".")
-    return first if first[:2].isupper() else first[0].lower() + first[1:]
+    return lowered(first)
+
+
+def lowered(text: str) -> str:
+    """As it stands within a sentence; SELinux and CPU stay as they are."""
+    return text if text[1:2].isupper() else text[0].lower() + text[1:]
 
 
 @functools.cache
@@ -97,7 +102,7 @@ def _others(fault, catalogue, symptoms) -> list[str]:
     verdict = "*Clear* needs an answer of every member that it is about; where one is missing it is *unknown*, which repairs nothing, and the report names who."
     parts = [verdict] if fault.needs or fault.cluster_needs else []
     if fault.explained_by:
-        deeper = [f"[{code}]({code}.md) {catalogue[code].title.lower()}" + (f" (of {component})" if component else "")
+        deeper = [f"[{code}]({code}.md) {lowered(catalogue[code].title)}" + (f" (of {component})" if component else "")
                   for code, component in sorted(fault.explained_by, key=lambda pair: (pair[0], pair[1] or ""))]
         parts += ["", "It can be the consequence of another fault, which its finding then names:", "", *(f"- {line}" for line in deeper)]
     theirs = [symptom for symptom in symptoms.values() if fault.code in symptom.causes + symptom.signs]

@@ -52,7 +52,7 @@ MORE = {
 
 def page(symptom, catalogue, mended) -> str:
     causes = [catalogue[code] for code in symptom.causes]
-    signs = "; ".join(f"[{code}](../faults/{code}.md) {catalogue[code].title.lower()}" for code in symptom.signs)
+    signs = "; ".join(f"[{code}](../faults/{code}.md) {faults.lowered(catalogue[code].title)}" for code in symptom.signs)
     rows = [f"| [{fault.code}](../faults/{fault.code}.md) | {fault.title} | {fault.severity} | {faults.mend(fault, mended)} |" for fault in causes]
     return "\n".join([
         f"# {symptom.title}", "", GENERATED, "",
@@ -94,7 +94,7 @@ def _never(symptom, catalogue, mended) -> list[str]:
              "- Take away a cordon or a taint that is not a run's own."]
     for fault in _faults(symptom, catalogue):
         said = [sentence for sentence in _sentences(fault.remedy) if sentence.startswith("Nothing here ")]
-        parts += [f"- [{fault.code}](../faults/{fault.code}.md) {fault.title.lower()}: {_lowered(sentence)}" for sentence in said]
+        parts += [f"- [{fault.code}](../faults/{fault.code}.md) {faults.lowered(fault.title)}: {faults.lowered(sentence)}" for sentence in said]
     left = [f"[{fault.code}](../faults/{fault.code}.md)" for fault in _faults(symptom, catalogue) if fault.code not in mended]
     if left:
         parts += ["", f"No step of a plan is about {', '.join(left)}: their pages say what a person can do."]
@@ -118,6 +118,3 @@ def _undo(symptom, catalogue, mended) -> list[str]:
 def _sentences(text: str) -> list[str]:
     return re.split(r"(?<=[.:])\s+(?=[A-Z])", text)
 
-
-def _lowered(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]

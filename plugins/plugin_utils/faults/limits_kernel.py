@@ -165,8 +165,16 @@ def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     hits = tuple(Hit(f"{one.key} of {host.node or host.host}: {one.why}",
                      tuple(Proof("file", host.host, path=path, line=line, text=text) for path, line, text in one.places)
                      or (Proof("process", host.host, text=f"/proc/sys/{one.key.replace('.', '/')} is {one.running}"),),
-                     f"write {one.key} = {one.wanted} where nothing overrides it: the plan does, in {lasting_settings.FILE}"
-                     + (f", and tells the kernel (by hand, until the next boot: sysctl -w {one.key}={one.wanted})" if one.wanted > one.running else ""),
+                     _lasts(limits, one),
                      host=host.host, node=host.node, component=one.key) for one in lasting_settings.lasting(limits))
     missing = host.missing("limits") or unless(host, not unread and limits.kernel.keys() >= set(node_limits.WATCHED))
     yield Outcome(hits, missing, host=host.host, note=f"{unread[0]} could not be read" if unread else "")
+
+
+def _lasts(limits: node_limits.Limits, one: lasting_settings.Lasting) -> str:
+    """What makes it last: the plan's file, or the hand of somebody where another is read after that and decides."""
+    above, _note = lasting_settings.later(limits, one.key, one.wanted)
+    told = above or f"write {one.key} = {one.wanted} where nothing overrides it: the plan does, in {lasting_settings.FILE}"
+    if one.wanted <= one.running:
+        return told
+    return told + ("" if above else ", and tells the kernel") + f" (by hand, until the next boot: sysctl -w {one.key}={one.wanted})"

@@ -116,7 +116,7 @@ def second_manifest(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome
 def _difference(uses: list[FileUse], path: str) -> str:
     mine = next(set(use.words) for use in uses if use.path == path)
     others = set().union(*(set(use.words) for use in uses if use.path != path))
-    return "only here: " + " ".join(sorted(mine - others)) if mine - others else "no argument of its own"
+    return "only here: " + " ".join(sorted(mine - others)) if mine - others else "no argument that is only here"
 
 
 def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:

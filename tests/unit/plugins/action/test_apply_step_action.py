@@ -141,10 +141,10 @@ def test_what_takes_long_says_so_first_and_what_its_interruption_leaves(ran: dic
     assert max(map(len, lines[where:where + 3])) <= 79 and lines[where + 1].startswith("  ")
     assert said.count("kubemend: 01-x: done waits for its proof, at most 743 s. Interrupted (Ctrl-C), done goes on by itself, and the next run finds") == 1
     assert "01-x: none" not in said and "kubemend: 03-x" not in said and "kubemend: 04-x" not in said  # nothing is sent there
-    drain = apply_step.begun(Step("02-d", "m1", "KM301", "drain", 3, "w1", cluster="a"), 960)
+    drain = apply_step.begun(Step("02-d", "m1", "KM301", "drain", 3, "pods of w1", node="w1", cluster="a"), 960)
     assert drain == ("kubemend: 02-d: m1 drains w1, at most 960 s. Interrupted (Ctrl-C), m1 goes on with it, and w1 may stay cordoned until the next run, "
                      "which goes on from there or lets it take pods again.")
-    assert "\x1b" not in apply_step.begun(Step("\x1b", "m\x1b", "KM301", "drain", 3, "\x1b[2J", cluster="a"), 1)
+    assert "\x1b" not in apply_step.begun(Step("\x1b", "m\x1b", "KM301", "drain", 3, "", node="\x1b[2J", cluster="a"), 1)
 
 
 def test_every_step_leaves_a_line(ran: dict[str, Any]) -> None:

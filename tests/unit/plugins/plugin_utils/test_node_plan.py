@@ -181,6 +181,11 @@ def test_what_follows_once_it_is_unmasked(masked, mask, changes, remedies):
     assert {step.change["former"] for step in steps if step.remedy == ENABLE} <= {"disabled"}
 
 
+def test_a_start_behind_a_mask_is_by_what_systemd_has_read_anew(masked):
+    unmask, start = masked.mask({}, need_daemon_reload=True).steps("fenced")
+    assert "daemon-reload" in unmask.note and "daemon-reload" not in start.note
+
+
 @pytest.mark.parametrize(("mask", "changes", "said"), [
     ({"links": [{"path": MASK, "to": None}]}, {}, "is an empty file, which a power cut may have left"), ({"links": []}, {}, "systemctl daemon-reload, then"),
     ({"links": [{"path": MASK, "to": "/dev/null"}, {"path": "/run/x", "to": "/dev/null"}]}, {}, "it is masked twice, by " + MASK + " and /run/x"),

@@ -199,7 +199,8 @@ def test_of_two_files_that_may_both_be_right_none_is_moved(world):
     assert not planned(world, max_risk=2)[0].allowed
     world.data("m2", "manifests")["files"].pop()
     backup(world, f"{SCHEDULER}.yaml.bak", "--leader-elect=true")   # the running one could be either
-    assert not planned(world, max_risk=2)[0].allowed
+    step = planned(world, max_risk=2)[0]
+    assert not step.allowed and "have the same arguments, so that which of them runs cannot be told" in step.blocked_by
 
 
 def test_kubeadm_config_is_risk_1_and_comes_last(world):

@@ -411,13 +411,17 @@ def test_a_node_that_somebody_took_out_is_left_alone_before_anything_is_begun(no
     for allow in ((), ("reset_without_drain",)):
         steps = planned(world, *allow)
         assert steps and all(not step.allowed and why in step.blocked_by and "kubemend_allow=fenced" in step.blocked_by for step in steps)
-    assert all(step.allowed for step in planned(world, "fenced"))
+    steps = planned(world, "fenced")
+    assert all(step.allowed for step in steps)
+    stays = "the cordon of w1 is somebody else's and stays\n"
+    assert steps[-1].diff == (stays if "unschedulable" in change else "w1 takes pods again\n")
 
 
 def test_a_cordon_of_a_run_of_ours_is_no_fence(node):
     world = node(NONE)
     next(one for one in world.api["collectors"]["nodes"]["data"]["items"] if one["name"] == "w1").update(unschedulable=True, cordon={"run": "r", "held": False})
-    assert all(step.allowed for step in planned(world))
+    steps = planned(world)
+    assert all(step.allowed for step in steps) and steps[-1].diff == "w1 takes pods again\n"
 
 
 @pytest.mark.parametrize(("config", "allowed"), [(STATIC, False), (STATIC + "failSwapOn: false\n", True)])
