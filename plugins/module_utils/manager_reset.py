@@ -28,7 +28,7 @@ SETTLED = 10  # seconds after its start: a kubelet that its state ends has answe
 WRITTEN = 20  # seconds until a healthy kubelet has written its state, which it does before it is healthy
 PAUSE = 0.3
 STATE_KEPT = "the state of a kubelet's managers is never put back, because pods ran since it was written"
-LENT_KEPT = "what a reset lends a kubelet goes with the next reset of its state, or with a reboot: without it the kubelet would not start again"
+LENT_KEPT = "what a reset lends a kubelet goes once its state is reset, or with a reboot; until then the kubelet would not start again without it"
 CONFIG_KEPT = ("a CPU manager's settings go back with a reset of their own (the role cpu_manager_reset with the former ones): alone they would keep the "
                "kubelet down")
 MAX_STATE = 16 * 1024 * 1024

@@ -161,11 +161,18 @@ def _clear(page: Page, verdicts: Sequence[model.Verdict]) -> None:
         page.prose(f"{words.WORDS.get(verdict, verdict)}: {codes}", indent=0)
 
 
+def _is_the_apis(finding: model.Finding) -> bool:
+    """Whether one host alone says all of it and has only asked the API: that is no trouble of this host. Where API servers differ, several say it."""
+    return all(proof.kind == "api" for proof in finding.evidence) and len({proof.host for proof in finding.evidence}) == 1
+
+
 def _hosts(page: Page, hosts: Sequence[model.HostRow], findings: Sequence[model.Finding],
            verdicts: Sequence[model.Verdict]) -> None:
     """Healthy hosts in one line; hosts that did not answer with what their connection said."""
     troubled = {item.host for item in findings}
-    troubled.update(proof.host for item in findings for proof in item.evidence if item.host is None)
+    for item in findings:
+        if item.host is None and not _is_the_apis(item):
+            troubled.update(proof.host for proof in item.evidence)
     for item in verdicts:
         if item.verdict == "unknown":
             troubled.add(item.host)

@@ -65,6 +65,15 @@ def test_a_finding_reads_as_the_interface_shows_it():
     assert report.endswith("\nkubemend: 4 hosts, 1 critical, 0 warning, 0 unknown; report: /r\n")
 
 
+@pytest.mark.parametrize(("evidence", "healthy"), [
+    ([Proof("api", "m1", object="Node w1", text="carries a=b"), Proof("api", "m1", object="Pod a/b", text="0/4")], "m1, m2, m3, w1"),
+    ([Proof("api", "m1", object="Lease", text="1"), Proof("api", "m2", object="Lease", text="2")], "m3, w1"),
+    ([Proof("api", "m1", object="ConfigMap", text="none"), Proof("file", "w1", path="/s", text="static")], "m2, m3"), ([], "m1, m2, m3, w1")])
+def test_who_only_asked_the_api_is_healthy(evidence, healthy):
+    report = rendered(findings=(finding("KM513", None, None, "warning", evidence=tuple(evidence)),), verdicts=(Verdict("KM513", KEY, "present"),))
+    assert f"healthy: {healthy}\n" in report
+
+
 def test_a_command_is_never_wrapped():
     command = "ansible-playbook -i inventory.yml kubemend.remediation.remediate " + "-e kubemend_max_risk=2 " * 5
     assert f"  repair: {command.strip()}\n" in rendered(findings=(finding(command=command.strip()),))
