@@ -118,7 +118,7 @@ def _policy(record: Mapping[str, Any]) -> tuple[str, int | None]:
 def _apart(name: str, policy: str, line: int | None, hosts: list[Host]) -> Hit:
     config = f"ConfigMap kube-system/{name}"
     names = ", ".join(host.host for host in hosts[:20]) + (f" and {len(hosts) - 20} more" if len(hosts) > 20 else "")
-    proofs = [Proof("api", object=config, path="kubelet", line=line, text=f"cpuManagerPolicy: {policy}" if line else f"no cpuManagerPolicy, which means {policy}")]
+    proofs = [Proof("api", object=config, path="kubelet", line=line, text=f"cpuManagerPolicy: {policy}" if line else f"no cpuManagerPolicy, so {policy}")]
     proofs += [Proof("file", host.host, path=host.pinning.state_path, text=f"policyName: {host.pinning.state_policy}") for host in hosts[:20]]
     keep = " or ".join(sorted({str(host.pinning.state_policy) for host in hosts}))
     return Hit(f"{config} has the CPU manager policy {policy}, and the state file of {names} another: the next kubeadm upgrade node stops the kubelet",

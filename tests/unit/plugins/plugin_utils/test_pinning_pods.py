@@ -202,7 +202,7 @@ def kubeadm(world, text=CONFIG, name="kubelet-config", **record):
 
 @pytest.mark.parametrize(("text", "state", "proof"), [
     (CONFIG, "none", (2, "cpuManagerPolicy: static")), (CONFIG, "static", None), (CONFIG, None, None), ("kind: KubeletConfiguration\n", "none", None),
-    ("kind: KubeletConfiguration\n", "static", (None, "no cpuManagerPolicy, which means none")), ("cpuManagerPolicy: none\n", "static", (1, "cpuManagerPolicy: none")),
+    ("kind: KubeletConfiguration\n", "static", (None, "no cpuManagerPolicy, so none")), ("cpuManagerPolicy: none\n", "static", (1, "cpuManagerPolicy: none")),
     ('cpuManagerPolicy: ""\n', "none", None), ("# cpuManagerPolicy: static\n", "none", None),
 ])
 def test_the_policy_that_kubeadm_would_write(nodes, text, state, proof):
