@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     control_plane,
+    cpu_options,
     cpuset,
     flags,
     kubelet_config,
@@ -30,23 +31,11 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.memory_state 
 
 # What a kubelet says last that does not start because of its managers.
 FATAL = ("Failed to start ContainerManager", "failed to run Kubelet", "failed to initialize cpu manager")
-STRICT = "strict-cpu-reservation"
 CHECKSUM = "its checksum is that of other content"
 # Last words of a memory manager about its state, and not about the memory that is reserved for it.
 REFUSED_MEMORY = ("delete the memory manager checkpoint file", "the expected machine state is different from the real one")
 # With one of these a kubelet picks the CPUs that it reserves by rules of its own.
-SPREADING = ("distribute-cpus-across-numa", "distribute-cpus-across-cores", "prefer-align-cpus-by-uncorecache")
-# cpuManagerPolicyOptions by the release that knew them first (https://kubernetes.io/docs/concepts/policy/node-resource-managers/ and its KEPs 2625,
-# 2902, 3327, 4176, 4540, 4800). A kubelet that is given another one, or any beside the policy none, does not start.
-SINCE = {"full-pcpus-only": (1, 22), "distribute-cpus-across-numa": (1, 23), "align-by-socket": (1, 25), "distribute-cpus-across-cores": (1, 31),
-         STRICT: (1, 32), "prefer-align-cpus-by-uncorecache": (1, 32)}
-# The release from which on each needs no gate of alpha options any more, as far as releases up to NEWEST tell (their policy_options.go, KEPs 2625, 2902 and
-# 4540); of prefer-align-cpus-by-uncorecache only the first is sure.
-NEWEST = (1, 36)
-ALPHA_BEFORE = {"distribute-cpus-across-numa": (1, 33), "align-by-socket": NEWEST, "distribute-cpus-across-cores": NEWEST,
-                STRICT: (1, 33), "prefer-align-cpus-by-uncorecache": (1, 33)}
-ALPHA_GATES = ("CPUManagerPolicyAlphaOptions", "AllAlpha")
-TRUTHS = frozenset(("1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"))  # of strconv.ParseBool
+SPREADING = (cpu_options.NUMA, cpu_options.CORES, cpu_options.CACHE)
 # Where kubeadm writes every kubelet's configuration; kubespray's kubelets read another file.
 KUBEADM_FILE = "/var/lib/kubelet/config.yaml"
 
@@ -102,31 +91,31 @@ class Node:
         """cpuManagerPolicyOptions."""
         return {key: value.value for key, value in self.config.mapping("cpuManagerPolicyOptions", "cpu-manager-policy-options").items()}
 
+    @property
+    def gates(self) -> dict[str, str]:
+        """featureGates: those of the command line are added to the files', as only these are."""
+        files = {path[1]: value.value for path, value in self.config.values.items() if len(path) == 2 and path[0] == "featureGates"}
+        return {**files, **{key: value.value for key, value in self.config.mapping("featureGates", "feature-gates").items()}}
+
     def misfits(self) -> str:
         """Why no kubelet of its release starts with its options; empty where none is known to stop it."""
-        if self.policy == NONE and self.options and (self.release is None or self.release >= (1, 22)):
-            return f"the policy none takes no cpuManagerPolicyOptions ({', '.join(sorted(self.options))})"
-        release = ".".join(map(str, self.release or ()))
-        early = sorted(name for name in self.options if self.release is not None and (
-            self.release < SINCE[name] if name in SINCE else self.release <= NEWEST))
-        if early:
-            return f"cpuManagerPolicyOptions {', '.join(early)} not known to Kubernetes {release}"
-        odd = sorted(f"{name}: {value}" for name, value in self.options.items() if name in SINCE and value not in TRUTHS)
-        if odd:
-            return f"cpuManagerPolicyOptions {', '.join(odd)} neither true nor false"
-        gates = self.config.mapping("featureGates", "feature-gates")
-        if any(gates[name].value.lower() in ("true", "t", "1") for name in ALPHA_GATES if name in gates):
-            return ""
-        alpha = sorted(name for name in self.options if self.release is not None and self.release < ALPHA_BEFORE.get(name, (0, 0)))
-        return f"cpuManagerPolicyOptions {', '.join(alpha)} alpha in Kubernetes {release}, and the feature gate {ALPHA_GATES[0]} is not on" if alpha else ""
+        return self._misfits(self.policy, self.options)
+
+    def takes_strict(self) -> bool:
+        """Whether its release and gates leave room for reserved CPUs that are kept from everybody, as far as is known."""
+        return not self._misfits(manager_state.STATIC, {cpu_options.STRICT: "true"})
+
+    def _misfits(self, policy: str | None, options: Mapping[str, str]) -> str:
+        topology = self.config.setting("topologyManagerPolicy", "topology-manager-policy")
+        return cpu_options.misfits(policy, options, self.gates, self.release, topology.value if topology else "")
 
     @property
     def strict(self) -> bool:
         """Whether the reserved CPUs are kept from everybody's containers."""
-        return self._has(STRICT)
+        return self._has(cpu_options.STRICT)
 
     def _has(self, option: str) -> bool:
-        return self.options.get(option, "").lower() in ("true", "t", "1")
+        return self.options.get(option, "") in cpu_options.TRUTHS
 
     @property
     def online(self) -> cpuset.CPUs | None:

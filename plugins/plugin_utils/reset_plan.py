@@ -137,6 +137,8 @@ def _lent_cpus(node: Node, state: manager_state.CpuState) -> tuple[list[str], st
     if any(other is None for dummy, other in state.overlaps) or not state.default or node.online is None or not known <= node.online:
         return [], "its state does not fit the machine's CPUs, whatever the policy"
     kept, spared = node.reservation(), node.online - known
+    if spared and not node.takes_strict():
+        return [], f"CPUs {cpuset.text(spared)} came since its state was written, and no kubelet starts over that"
     if spared:  # written with strict-cpu-reservation, or before CPUs were added: the first alone starts so
         return [*words, STRICT + "true", f"--reserved-cpus={cpuset.text(spared)}"], ""
     if node.strict:

@@ -78,6 +78,17 @@ def test_what_a_kubelet_is_lent_for_the_drain(node, text, config, memory, words)
     assert f'KUBELET_EXTRA_ARGS="--v=2 {" ".join(words)}"' in made[kubelet_dropin.ENVIRONMENT]
 
 
+@pytest.mark.parametrize(("version", "gates", "lends"), [("v1.31.9", "", False), ("v1.32.1", "", False), ("v1.32.1", "featureGates: {AllAlpha: true}\n", True),
+                                                        ("v1.33.0", "", True)])
+def test_cpus_that_came_are_spared_only_by_a_release_that_can(node, version, gates, lends):
+    """Before strict-cpu-reservation nothing lets a kubelet start over a state that does not know all CPUs."""
+    world = node(state(default="2-3"), STATIC + gates)
+    world.documents["w1"]["collectors"]["pinning"]["data"]["kubelet_version"] = f"Kubernetes {version}"
+    steps = planned(world)
+    assert [step.remedy for step in steps] == (ALL if lends else ALL[2:3]), steps
+    assert lends or "CPUs 0 came since its state was written, and no kubelet starts over that" in steps[0].blocked_by
+
+
 def test_the_steps_of_a_reset(node):
     steps = planned(node(NONE, memory='{"policyName":"None"}'), "drain_bare_pods", drain_timeout=60, max_unavailable=2)
     start, drain, reset, uncordon = steps
@@ -271,7 +282,10 @@ def test_an_option_that_its_release_does_not_know(node, version, allowed):
     ("v1.32.4", "strict-cpu-reservation: 'true'", "featureGates: {CPUManagerPolicyAlphaOptions: true}\n", ""),
     ("v1.32.4", "strict-cpu-reservation: 'true'", "featureGates: {AllAlpha: true}\n", ""),
     ("v1.30.1", "distribute-cpus-across-numa: 'true'", "", "alpha in Kubernetes 1.30"), ("v1.33.0", "distribute-cpus-across-numa: 'true'", "", ""),
-    ("v1.35.0", "align-by-socket: 'true'", "", "alpha in Kubernetes 1.35"), ("v1.37.0", "align-by-socket: 'true'", "", ""),
+    ("v1.36.0", "align-by-socket: 'true'", "", "alpha in Kubernetes 1.36"), ("v1.37.0", "align-by-socket: 'true'", "", ""),
+    ("v1.32.0", "strict-cpu-reservation: 'true'", "featureGates: {CPUManagerPolicyAlphaOptions: false, AllAlpha: true}\n", "alpha in Kubernetes 1.32"),
+    ("v1.36.3", "align-by-socket: 'true'", "topologyManagerPolicy: single-numa-node\nfeatureGates: {AllAlpha: true}\n",
+     "align-by-socket excluded by the topologyManagerPolicy single-numa-node: the kubelet of w1 would not start"),
     ("v1.30.1", "full-pcpu-only: 'true'", "", "full-pcpu-only not known to Kubernetes 1.30"), ("v1.37.0", "newer: 'true'", "", ""),
     ("v1.30.1", "full-pcpus-only: 'yes'", "", "full-pcpus-only: yes neither true nor false"), ("v1.30.1", "full-pcpus-only: 'T'", "", ""),
     (None, "align-by-socket: 'true'", "", ""),
