@@ -32,6 +32,8 @@ PYTHONS = {
 }
 # What ansible needs to see of the checkout to find it as kubemend.remediation.
 ENTRIES = ("galaxy.yml", "meta", "plugins", "playbooks", "roles", "extensions", "examples", "docs", "README.md", "SECURITY.md")
+# What a person asks of the tests that way; the gate says it itself.
+SWITCHES = ("KUBEMEND_TEST_FULL", "KUBEMEND_CASES", "KUBEMEND_APPROVE")
 
 
 class Unavailable(Exception):
@@ -149,7 +151,8 @@ def main(arguments: list[str]) -> int:
     except Unavailable as problem:
         print(problem, file=sys.stderr)
         return 2
-    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(collections()))
+    asked = {key: value for key, value in os.environ.items() if key in SWITCHES}
+    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(collections()), **asked)
     env["PATH"] = "{0}{1}{2}".format(home / "bin", os.pathsep, env["PATH"])
     return subprocess.run([str(home / "bin" / "python"), "-m", module, *rest], env=env, cwd=machine.ROOT, check=False).returncode
 

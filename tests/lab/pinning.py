@@ -157,3 +157,19 @@ class Pinning(Incident):
         config = "kubelet-config" if paths.version_tuple(cluster.k8s) >= (1, 24) else f"kubelet-config-{'.'.join(cluster.k8s[1:].split('.')[:2])}"
         down = {("KM502", target, "kubelet")} if KEEP_DOWN & set(self.faults) else set()
         return limits.unlimited(cluster) | down | {(code, target, None) for code in self.faults} | ({("KM312", None, config)} if self.says_static else set())
+
+
+class Memory(Pinning):
+    """An incident of a worker's memory_manager_state. Its CPUs are everybody's."""
+
+    faults = ("KM310",)
+    settings = None
+    says_static = False
+
+    def applies(self, version):
+        """The memory manager came with 1.21, and is on without being asked for since 1.22."""
+        return version >= (1, 22)
+
+
+def memory_state(cluster, target: str) -> dict:
+    return json.loads(cluster.read(target, MEMORY_STATE))

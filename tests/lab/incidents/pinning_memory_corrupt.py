@@ -1,3 +1,4 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Somebody edited memory_manager_state by hand: its checksum is that of other bytes, and the kubelet does not start."""
 from __future__ import annotations
 
@@ -6,21 +7,13 @@ import json
 from .. import pinning
 
 
-class PinningMemoryCorrupt(pinning.Pinning):
+class PinningMemoryCorrupt(pinning.Memory):
     name = "pinning-memory-corrupt"
     title = "a worker's memory_manager_state was edited"
-    faults = ("KM310",)
-
-    settings = None
-    says_static = False
-
-    def applies(self, version):
-        """The memory manager came with 1.21."""
-        return version >= (1, 32)
 
     def fill(self, cluster, target, namespace):
         pinning.stop(cluster, target)
-        state = json.loads(cluster.read(target, pinning.MEMORY_STATE))
+        state = pinning.memory_state(cluster, target)
         cluster.write(target, pinning.MEMORY_STATE, json.dumps({**state, "checksum": state["checksum"] ^ 1}, separators=(",", ":")))
         pinning.fail(cluster, target, "checkpoint is corrupted")
 

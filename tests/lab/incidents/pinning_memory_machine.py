@@ -1,7 +1,6 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The memory that is reserved was changed over a state of the static memory manager: the kubelet does not start, and the file alone does not tell."""
 from __future__ import annotations
-
-import json
 
 from .. import pinning
 
@@ -12,24 +11,16 @@ def reserved(mebibytes: int) -> dict:
             "reservedMemory": [{"numaNode": 0, "limits": {"memory": f"{mebibytes + 50}Mi"}}]}
 
 
-class PinningMemoryMachine(pinning.Pinning):
+class PinningMemoryMachine(pinning.Memory):
     name = "pinning-memory-machine"
     title = "a worker's static memory manager has another reservation than its state"
-    faults = ("KM310",)
-
-    settings = None
-    says_static = False
-
-    def applies(self, version):
-        """The memory manager came with 1.21."""
-        return version >= (1, 32)
 
     def fill(self, cluster, target, namespace):
         pinning.stop(cluster, target)
         cluster.exec(target, ["rm", "-f", pinning.MEMORY_STATE])
         pinning.configure(cluster, target, reserved(100))
         pinning.start(cluster, target)
-        cluster.wait(lambda: json.loads(cluster.read(target, pinning.MEMORY_STATE))["policyName"] == "Static", 30, "a state of the policy Static")
+        cluster.wait(lambda: pinning.memory_state(cluster, target)["policyName"] == "Static", 30, "a state of the policy Static")
         pinning.stop(cluster, target)
         pinning.configure(cluster, target, reserved(200))
         pinning.fail(cluster, target, "the expected machine state is different from the real one")

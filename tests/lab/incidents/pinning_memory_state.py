@@ -5,17 +5,9 @@ from __future__ import annotations
 from .. import pinning
 
 
-class PinningMemoryState(pinning.Pinning):
+class PinningMemoryState(pinning.Memory):
     name = "pinning-memory-state"
     title = "a worker's memory_manager_state is empty"
-    faults = ("KM310",)
-
-    settings = None
-    says_static = False
-
-    def applies(self, version):
-        """The memory manager came with 1.21."""
-        return version >= (1, 32)
 
     def fill(self, cluster, target, namespace):
         pinning.stop(cluster, target)
