@@ -9,6 +9,7 @@ from .repairing import OLD
 
 MARK = "kubemend.io/cordon"
 HELD = "example.com/held"
+CORDONED = "node.kubernetes.io/unschedulable"
 # Who began a step on that host that has no end yet.
 _AWAITED = """
 import glob, json
@@ -41,7 +42,7 @@ def started(cluster, folder, **given) -> interrupt.Controller:
 
 def ended(controller: interrupt.Controller) -> dict:
     """Its task's result."""
-    code = controller.wait_failed(120)
+    code = controller.wait_failed(300)
     return _result(controller.output, code)
 
 
@@ -53,18 +54,23 @@ def _result(output: str, code: int) -> dict:
 
 
 def node(cluster) -> dict:
-    """What a drain may touch of w1."""
+    """What a drain may touch of w1. The taint of a cordon is a controller's, which follows the cordon a moment later."""
+    return cluster.wait(lambda: _node(cluster), 30, "the taint of w1 to follow its cordon", every=0.5)
+
+
+def _node(cluster) -> dict | None:
     found = json.loads(cluster.kubectl("get", "node", "w1", "-o", "json").stdout)
-    annotations = found["metadata"]["annotations"]
+    annotations, cordoned = found["metadata"]["annotations"], found["spec"].get("unschedulable", False)
     taints = [taint["key"] for taint in found["spec"].get("taints") or []]
-    return {"cordoned": found["spec"].get("unschedulable", False), "mark": json.loads(annotations.get(MARK, "null")), "taints": taints,
-            "annotations": sorted(annotations)}
+    if cordoned != (CORDONED in taints):
+        return None
+    return {"cordoned": cordoned, "mark": json.loads(annotations.get(MARK, "null")), "taints": taints, "annotations": sorted(annotations)}
 
 
 def free(cluster) -> bool:
     """Whether it takes pods, and nothing tells of us."""
     seen = node(cluster)
-    return not seen["cordoned"] and seen["mark"] is None and "node.kubernetes.io/unschedulable" not in seen["taints"]
+    return not seen["cordoned"] and seen["mark"] is None
 
 
 def ready(cluster) -> str:
@@ -134,10 +140,14 @@ class Pods:
         return self.on_w1()
 
     def wait_counted(self, *budgets: str) -> None:
-        """Until then a budget refuses everybody."""
+        """Until then a budget refuses everybody, and tells fewer healthy pods than there are."""
+        def counted(name):
+            found = json.loads(self.kubectl("get", "pdb", name, "-o", "json").stdout)
+            status = found.get("status") or {}
+            return status.get("observedGeneration") == found["metadata"]["generation"] and 0 < status["expectedPods"] == status["currentHealthy"]
+
         for name in budgets:
-            self.cluster.wait(lambda n=name: json.loads(self.kubectl("get", "pdb", n, "-o", "json").stdout)["status"].get("expectedPods"), 30,
-                              f"the budget {name} to be counted", every=0.5)
+            self.cluster.wait(lambda n=name: counted(n), 30, f"the budget {name} to be counted", every=0.5)
 
     def remove(self) -> None:
         """Everything, held or not; and w1 as it was."""

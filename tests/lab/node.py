@@ -11,6 +11,9 @@ from dataclasses import asdict, dataclass, field
 
 from .host import run
 
+# How often over a wait takes what it names: its time is that of a machine with nothing else to do, and costs nothing where it is not needed.
+PATIENCE = 2
+
 
 @dataclass
 class Node:
@@ -64,6 +67,7 @@ def write_many(node: Node, files: dict) -> None:
 
 def wait(predicate, timeout: float, what: str, every: float = 1.0):
     """Calls predicate until it returns something true; its last exception or message explains a timeout."""
+    timeout *= PATIENCE
     deadline, last = time.monotonic() + timeout, "nothing"
     while True:
         try:

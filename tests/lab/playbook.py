@@ -36,7 +36,7 @@ def _how(name: str, hosts: Path, arguments: tuple[str, ...], report: str, env: d
 def run(name: str, hosts: Path, *arguments: str, report: str, env: dict[str, str] | None = None
         ) -> subprocess.CompletedProcess:
     """A playbook of the collection by its name, or anybody's by its path, with nothing inherited from the caller's Ansible settings."""
-    return subprocess.run(**_how(name, hosts, arguments, report, env), stdout=subprocess.PIPE, timeout=300, check=False)
+    return subprocess.run(**_how(name, hosts, arguments, report, env), stdout=subprocess.PIPE, timeout=900, check=False)
 
 
 def start(name: str, hosts: Path, *arguments: str, report: str, env: dict[str, str] | None = None, output) -> subprocess.Popen:
