@@ -22,14 +22,15 @@ MAX_READ = 20000  # tasks that are looked at
 
 
 def collect(context):
-    """{root_dir, cpu_state, memory_state, cpus, pods, containers, frozen, stuck, runc, kubelet_version}.
+    """{root_dir, cpu_state, memory_state, cpus, pods, containers, logged, frozen, stuck, runc, kubelet_version}.
 
     cpu_state, memory_state: records of the files, None where there is none. cpus: {online, possible, isolated, topology: [[cpu, core,
     socket, NUMA node]]}, lists as the kernel writes them. pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod, name,
     container_id, pid, static, cpus, allowed}]: the set of its cgroup, and the one of its first process, None where it cannot be read;
-    pod (namespace/name) and name are None where no link of the kubelet's tells it. frozen: [{pod_uid, container_id, path, state, tasks:
+    pod (namespace/name) and name are None where no link of the kubelet's tells it. logged: ids of containers that the state names and the kubelet
+    keeps a link to the log of, which it takes away with a container that has ended. frozen: [{pod_uid, container_id, path, state, tasks:
     [[pid, name, state]]}] of cgroups that are not thawed. stuck: [{pod_uid, pod, name, container_id, tasks}] of containers with tasks in state D,
-    which no freezer stops; None unless the deep tier was asked for. Topology, containers, frozen and runc are None where neither the CPU manager's state
+    which no freezer stops; None unless the deep tier was asked for. Topology, containers, logged, frozen and runc are None where neither the CPU manager's state
     nor the kubelet's configuration has the policy static, unless the deep tier was asked for: nobody is pinned there. So is kubelet_version, if
     that kubelet is well and told nothing whose meaning its version decides: 60 ms of the processor and 50 MB for a program that says its name.
     """
@@ -38,12 +39,15 @@ def collect(context):
     context.source = root
     found = {"root_dir": root, "cpu_state": _state(root + "/cpu_manager_state"), "memory_state": _state(root + "/memory_manager_state"),
              "cpus": dict((name, _line("%s/%s" % (CPUS, name))) for name in ("online", "possible", "isolated")),
-             "pods": _pods(root, context), "containers": None, "frozen": None, "stuck": None, "runc": None, "kubelet_version": None}
+             "pods": _pods(root, context), "containers": None, "logged": None, "frozen": None,
+             "stuck": None, "runc": None, "kubelet_version": None}
     told = _words(kubelet)
     pinned = context.params.get("deep") or "static" in (((found["cpu_state"] or {}).get("text") or "") + told).replace("staticPod", "").lower()
     found["cpus"]["topology"] = topology() if pinned else None
     if pinned:
-        containers = _containers(context)
+        names = container_names()
+        containers = _containers(context, names)
+        found["logged"] = _logged(found["cpu_state"], names)
         found["frozen"] = _frozen(containers)
         found["stuck"] = _stuck(containers) if context.params.get("deep") else None
         found["containers"] = [dict((key, one[key]) for key in one if key != "folder") for one in containers]
@@ -111,10 +115,16 @@ def _number(path):
     return int(text) if text.lstrip("-").isdigit() else None
 
 
-def _containers(context):
+def _logged(state, names):
+    """Of these ids of containers those that the state names: up to 1.17 its entries are by them."""
+    text = (state or {}).get("text") or ""
+    return sorted(one for one in names if one and one in text)[:MAX_CONTAINERS]
+
+
+def _containers(context, names):
     """One entry for each container of a pod that has a process, by its oldest one."""
     hierarchy = _hierarchy(files.text("/proc/self/mountinfo", 4194304) or "")
-    names, found = container_names(), {}
+    found = {}
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         text = files.text("/proc/%d/cgroup" % pid)
         group = procfs.cgroup(text or "")

@@ -105,8 +105,9 @@ FAULTS = (
         severity="warning",
         applies="nodes with the static policy",
         explanation="cpu_manager_state holds CPUs for pods of which the node has neither a process nor the kubelet's folder. A kubelet that runs and has "
-                    "reached the API gives them back; one that is down, or cannot reach it, does not, and new pods find too few CPUs. Not judged for "
-                    "the format of kubelets up to 1.17, which names containers only.",
+                    "reached the API gives them back; one that is down, or cannot reach it, does not, nor one up to 1.16, and new pods find too few CPUs. "
+                    "The state of a kubelet up to 1.17 names containers only: there it is one that neither runs nor has a link in /var/log/containers, which "
+                    "the kubelet keeps until it removes a container; unknown where no container that runs has such a link.",
         remedy="Start the kubelet, or let it reach the API. Where CPUs stay lost, reset the state with the node drained.",
         risk=3,
         needs=_NEEDS,

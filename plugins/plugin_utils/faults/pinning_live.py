@@ -13,6 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import contro
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.pinning_state import path, per_node, pins
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.manager_state import CpuState
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Node
 
@@ -44,7 +45,7 @@ def _drifted(host: Host, node: Node) -> Iterator[Hit]:
              if wanted is not None and _has(one) not in (None, wanted)]
     if not wrong:
         return
-    alone = [one for one, dummy in wrong if _key(one) in (node.state.entries if node.state else ())]
+    alone = [one for one, dummy in wrong if node.state and _key(node.state, one) in node.state.entries]
     what = f"{len(wrong)} container{'s' if len(wrong) > 1 else ''} of {host.node or host.host} {'run' if len(wrong) > 1 else 'runs'} on other CPUs than " \
            f"the kubelet's state says" + (f", {len(alone)} of them pinned ones" if alone and len(wrong) > 1 else "")
     proofs = [Proof("process", host.host, pid=one.get("pid") if isinstance(one.get("pid"), int) else None,
@@ -68,21 +69,24 @@ def _heals(node: Node) -> str:
             "tool, an update of the runtime), then make the pods anew, or restart the kubelet, which writes all sets once")
 
 
-def _key(one: Mapping[str, Any]) -> tuple[str, str]:
-    return str(one.get("pod_uid")), str(one.get("name"))
+def _key(state: CpuState, one: Mapping[str, Any]) -> tuple[str, str]:
+    return ("", str(one.get("container_id"))) if state.generation == 1 else (str(one.get("pod_uid")), str(one.get("name")))
 
 
 def _wanted(node: Node, one: Mapping[str, Any]) -> cpuset.CPUs | None:
     """Its set by the state; None where nobody knows which container it is, or where its set is another's business."""
     state = node.state
-    if state is None or one.get("name") is None or state.generation == 1:
+    if state is None or one.get("name") is None:
         return None
-    own = state.entries.get(_key(one))
+    own, pod = state.entries.get(_key(state, one)), one.get("pod_uid")
+    if own is not None:
+        return own
     # Init containers share the CPUs of those that follow, and the kubelet leaves the pause container alone; of what is in
     # no entry, only a pod without any is surely on the shared set.
-    if own is None and any(pod == one.get("pod_uid") for pod, dummy in state.entries):
+    keys = (_key(state, other) for other in node.containers() if other.get("pod_uid") == pod)
+    if any(holder == pod for holder, dummy in state.entries) or any(key in state.entries for key in keys):
         return None
-    return state.default if own is None else own
+    return state.default
 
 
 def _has(one: Mapping[str, Any]) -> cpuset.CPUs | None:

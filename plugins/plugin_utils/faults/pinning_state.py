@@ -224,21 +224,38 @@ def overlapping(host: Host, node: Node) -> Iterator[Hit]:
 
 
 def orphans(host: Host, node: Node) -> Iterator[Hit]:
-    """KM307: CPUs kept for pods that are gone from this node."""
-    pods = node.seen.get("pods")
-    if node.state is None or not isinstance(pods, list) or not node.state.entries or node.state.generation != 2:
+    """KM307: CPUs kept for pods, or containers, that are gone from this node."""
+    state = node.state
+    if state is None or not state.entries:
         return
-    there = {str(uid) for uid in pods} | {str(one.get("pod_uid")) for one in node.containers()}
-    gone = {key: cpus for key, cpus in node.state.entries.items() if key[0] not in there}
-    if gone:
-        lost = cpuset.text(frozenset().union(*gone.values()))
-        pods_of = {pod for pod, dummy in gone}
-        yield _hit(host, node, f"CPUs {lost} of {host.node or host.host} are kept for {len(pods_of)} pod{'s' if len(pods_of) > 1 else ''} that "
-                               f"{'are' if len(pods_of) > 1 else 'is'} gone",
-                   [_file(host, node, f"{container} of pod {pod} has {cpuset.text(cpus)}: no process of it, and no folder under pods/")
-                    for (pod, container), cpus in sorted(gone.items())[:10]],
-                   "a kubelet that runs and reaches the API gives them back within a minute; where it does not, the role cpu_manager_reset "
-                   "with kubemend_allow: [force_reset] resets its state; by hand: " + RESET)
+    by_pod = state.generation == 2
+    there = _pods_there(node) if by_pod else _containers_there(node)
+    gone = {key: cpus for key, cpus in state.entries.items() if there is not None and key[0 if by_pod else 1] not in there}
+    if not gone:
+        return
+    lost, whose = cpuset.text(frozenset().union(*gone.values())), {key[0 if by_pod else 1] for key in gone}
+    what, trace = ("pod", "no folder under pods/") if by_pod else ("container", "no link to its log in /var/log/containers")
+    heals = "a kubelet that runs" if by_pod else "a kubelet of 1.17 that runs"
+    yield _hit(host, node, f"CPUs {lost} of {host.node or host.host} are kept for {len(whose)} {what}{'s' if len(whose) > 1 else ''} that "
+                           f"{'are' if len(whose) > 1 else 'is'} gone",
+               [_file(host, node, f"{f'{container} of pod {pod}' if pod else f'container {container}'} has {cpuset.text(cpus)}: no process of it, and {trace}")
+                for (pod, container), cpus in sorted(gone.items())[:10]],
+               f"{heals} and reaches the API gives them back within a minute{'' if by_pod else ', an older one does not'}; where they stay, the role "
+               "cpu_manager_reset with kubemend_allow: [force_reset] resets its state; by hand: " + RESET)
+
+
+def _pods_there(node: Node) -> set[str] | None:
+    """UIDs of the pods of which there is a process or the kubelet's folder, None where that is not known."""
+    pods = node.seen.get("pods")
+    return {str(uid) for uid in pods} | {str(one.get("pod_uid")) for one in node.containers()} if isinstance(pods, list) else None
+
+
+def _containers_there(node: Node) -> set[str]:
+    """Ids of the containers that run, or of which the kubelet keeps the log. Unjudged where it keeps none of those that run: then a link tells nothing."""
+    running, logged = node.containers(), node.seen.get("logged")
+    if not isinstance(logged, list) or not any(one.get("name") for one in running):
+        raise Unjudged("its entries are by container, and which of those that have ended the kubelet still keeps is not known")
+    return {str(one.get("container_id")) for one in running} | {str(one) for one in logged}
 
 
 def unreserved(host: Host, node: Node) -> Iterator[Hit]:

@@ -104,6 +104,22 @@ def test_each_fault_alone(text, config, online, code):
     assert Node(text, config, online).present() == [code]
 
 
+@pytest.mark.parametrize(("running", "logged", "verdict"), [
+    ([("work", "a" * 64)], [], "clear"), ([("work", "b" * 64)], ["a" * 64], "clear"), ([("work", "b" * 64)], [], "present"),
+    ([(None, "b" * 64)], [], "unknown"), ([("work", "b" * 64)], None, "unknown"), (None, [], "unknown"),
+])
+def test_entries_by_container_are_judged_by_what_runs_and_by_the_kubelets_links(running, logged, verdict):
+    """The state of a kubelet up to 1.17. A container that has ended keeps its CPUs, as its log, until the kubelet removes it."""
+    node = Node(state(default="0,2-3", entries={"a" * 64: "1"}))
+    node.seen["containers"] = running and [container(POD, name, "1" if "a" in identity else "0,2-3", container_id=identity) for name, identity in running]
+    node.seen["logged"] = logged
+    assert node.verdicts()["KM307"] == verdict
+    if verdict == "present":
+        (hit,) = node.findings()
+        assert hit.summary == "CPUs 1 of w1 are kept for 1 container that is gone" and "an older one does not" in hit.remedy
+        assert f"container {'a' * 64} has 1: no process of it, and no link to its log" in hit.evidence[0].text
+
+
 @pytest.mark.parametrize(("running", "present"), [([("app", "1")], []), ([("app", "1"), ("side", "1")], ["KM306"]), (None, [])])
 def test_containers_of_one_pod_share_cpus_only_one_after_another(running, present):
     node = Node(state(default="0,2-3", entries={POD: {"prepare": "1", "app": "1", "side": "1"}}), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n")
@@ -210,6 +226,16 @@ def test_drift(containers, present):
     node = Node(state(default="0,2-3", entries={POD: {"app": "1"}}))
     node.seen["containers"] = containers
     assert node.present() == present
+
+
+@pytest.mark.parametrize(("sets", "present"), [
+    ([("1", "a", POD), ("0,2-3", "b", OTHER)], []), ([("0-3", "a", POD), ("0,2-3", "b", OTHER)], ["KM308"]), ([("1", "a", POD), ("0-3", "b", OTHER)], ["KM308"]),
+    ([("1", "a", POD), ("0-3", "b", POD)], []),
+])
+def test_drift_from_a_state_by_container(sets, present):
+    node = Node(state(default="0,2-3", entries={"a" * 64: "1"}))
+    node.seen.update(containers=[container(pod, "work", cpus, container_id=one * 64) for cpus, one, pod in sets], logged=[], kubelet_version="Kubernetes v1.16.2")
+    assert node.present() == present and (not present or "where it stays so, the write fails" in node.findings()[0].remedy)
 
 
 def test_a_set_decided_a_moment_ago_is_on_its_way():

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """State files, CPUs and the sets of containers, of made-up trees of /sys and of this very machine."""
 
+import json
 import os
 
 import pytest
@@ -93,6 +94,14 @@ def test_names_of_containers_by_the_links_to_their_logs(tmp_path, monkeypatch):
     monkeypatch.setattr(pinning, "LOGS", str(tmp_path))
     tree(tmp_path, {"pinned_lab-jobs-5f8cea_my-work-%s.log" % ID: "", "odd.log": "", "a_b_c.txt": ""})
     assert pinning.container_names() == {ID: ("lab-jobs-5f8cea/pinned", "my-work")}
+
+
+@pytest.mark.parametrize(("entries", "logged"), [({ID: "1", "f" * 64: "0"}, [ID]), ({"uid": {"work": "1"}}, []), ({}, [])])
+def test_logs_are_told_of_the_containers_that_the_state_names(tmp_path, monkeypatch, entries, logged):
+    monkeypatch.setattr(pinning, "LOGS", str(tmp_path / "logs"))
+    tree(tmp_path, {"cpu_manager_state": json.dumps({"policyName": "static", "entries": entries}),
+                    "logs/pinned_lab_work-%s.log" % ID: "", "logs/other_lab_work-%s.log" % ("e" * 64): "", "logs/a_b_c-.log": ""})
+    assert collect(tmp_path)["logged"] == logged
 
 
 def test_a_frozen_cgroup_names_its_tasks(tmp_path):
