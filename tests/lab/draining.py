@@ -139,12 +139,13 @@ class Pods:
         self.cluster.wait(running, 60, f"{count} pods of {self.namespace} to be ready", every=0.5)
         return self.on_w1()
 
-    def wait_counted(self, *budgets: str) -> None:
-        """Until then a budget refuses everybody, and tells fewer healthy pods than there are."""
+    def wait_counted(self, *budgets: str, whole: bool = True) -> None:
+        """Until then a budget refuses everybody. whole: and until it counts every pod as healthy; of budgets that cross the controller tells one only that."""
         def counted(name):
             found = json.loads(self.kubectl("get", "pdb", name, "-o", "json").stdout)
             status = found.get("status") or {}
-            return status.get("observedGeneration") == found["metadata"]["generation"] and 0 < status["expectedPods"] == status["currentHealthy"]
+            return status.get("observedGeneration") == found["metadata"]["generation"] and status["expectedPods"] > 0 and (
+                not whole or status["currentHealthy"] == status["expectedPods"])
 
         for name in budgets:
             self.cluster.wait(lambda n=name: counted(n), 30, f"the budget {name} to be counted", every=0.5)

@@ -80,7 +80,7 @@ def test_two_budgets_that_cross(cluster, pods, tmp_path):
     pods.create(pods.controller("Deployment", "web", replicas=1), pods.controller("Deployment", "other", replicas=1),
                 pods.budget("one", "web", 0), pods.budget("two", "web", 0))
     there = pods.wait_running(2)
-    pods.wait_counted("one", "two")
+    pods.wait_counted("one", "two", whole=False)
     said = drain(cluster, tmp_path)
     assert not said["changed"] and f"2 PodDisruptionBudgets ({pods.namespace}/one, {pods.namespace}/two)" in said["msg"], said
     assert pods.on_w1() == there and free(cluster)
