@@ -36,6 +36,7 @@ CHECKSUM = "its checksum is that of other content"
 REFUSED_MEMORY = ("delete the memory manager checkpoint file", "the expected machine state is different from the real one")
 # With one of these a kubelet picks the CPUs that it reserves by rules of its own.
 SPREADING = (cpu_options.NUMA, cpu_options.CORES, cpu_options.CACHE)
+BY_POD = (1, 18)  # the release from which on entries are by pod; one of before is taken up where the runtime still has its container
 # Where kubeadm writes every kubelet's configuration; kubespray's kubelets read another file.
 KUBEADM_FILE = "/var/lib/kubelet/config.yaml"
 
@@ -154,6 +155,25 @@ class Node:
     def containers(self) -> list[Mapping[str, Any]]:
         """Containers of pods that run on this node, with the sets that they really have."""
         return [one for one in self.seen.get("containers") or () if isinstance(one, Mapping)]
+
+    def containers_there(self) -> set[str] | None:
+        """Ids of the containers that run, or whose log the kubelet keeps. None where it keeps none of those that run: then a link tells nothing."""
+        running, logged = self.containers(), self.seen.get("logged")
+        if not isinstance(logged, list) or not any(one.get("name") for one in running):
+            return None
+        return {str(one.get("container_id")) for one in running} | {str(one) for one in logged}
+
+    def foreign(self) -> str:
+        """Why a state that is well formed is of a version that its kubelet does not take up; empty where none is known."""
+        state = self.state
+        if state is None or state.problem or self.release is None:
+            return ""
+        release = ".".join(map(str, self.release))
+        if state.generation == 2 and self.release < BY_POD:
+            return f"its entries are of the format of 1.18 and newer, which Kubernetes {release} does not know"
+        there = self.containers_there() if state.generation == 1 and self.release >= BY_POD else None
+        gone = sorted(name for dummy, name in state.entries if name not in there) if there is not None else []
+        return f"its entries are of the format up to 1.17, and Kubernetes {release} takes up none of a container that is gone ({gone[0][:12]})" if gone else ""
 
 
 def extract(document: Mapping[str, Any]) -> Pinning:

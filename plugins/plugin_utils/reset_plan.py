@@ -85,7 +85,7 @@ def reset(scene: Scene) -> Sequence[Step]:
     steps += [_reset(scene, after, drains, made)]
     steps += [_pinned(scene, after)] if drains and plan.PINNED in scene.consent.wishes and after.policy == manager_state.STATIC else []
     steps += [_uncordon(scene)] if drains else []
-    return [_with(step, blocked) for step in steps]
+    return [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
 
 
 def _stands(document: Mapping[str, Any], node: Node) -> bool:
@@ -109,8 +109,9 @@ def lend(node: Node) -> tuple[tuple[str, ...], str]:
     state, words = node.state, []
     if state is not None and state.more and not state.problem:
         return (), f"its CPU manager's state is of a newer format ({', '.join(state.more[:5])}), of which nothing is known here"
-    if node.trouble or (state is not None and (state.problem or state.checksum == manager_state.WRONG)):
-        return (), f"its CPU manager's state cannot be read by any kubelet ({node.trouble or (state and state.problem) or 'checksum'})"
+    unread = node.trouble or (state.problem if state else "") or node.foreign() or ("checksum" if state and state.checksum == manager_state.WRONG else "")
+    if unread:
+        return (), f"its CPU manager's state cannot be read by {'its' if node.foreign() else 'any'} kubelet ({unread})"
     if state is not None:
         if state.policy not in (manager_state.NONE, manager_state.STATIC):
             return (), f"no kubelet has the policy {state.policy!r} of its state"
@@ -137,10 +138,9 @@ def _lent_cpus(node: Node, state: manager_state.CpuState) -> tuple[list[str], st
     if any(other is None for dummy, other in state.overlaps) or not state.default or node.online is None or not known <= node.online:
         return [], "its state does not fit the machine's CPUs, whatever the policy"
     kept, spared = node.reservation(), node.online - known
-    if spared and not node.takes_strict():
-        return [], f"CPUs {cpuset.text(spared)} came since its state was written, and no kubelet starts over that"
     if spared:  # written with strict-cpu-reservation, or before CPUs were added: the first alone starts so
-        return [*words, STRICT + "true", f"--reserved-cpus={cpuset.text(spared)}"], ""
+        came = f"CPUs {cpuset.text(spared)} came since its state was written, and no kubelet of its release and gates starts over that"
+        return ([*words, STRICT + "true", f"--reserved-cpus={cpuset.text(spared)}"], "") if node.takes_strict() else ([], came)
     if node.strict:
         words.append(STRICT + "false")
     if node.strict or not kept.cpus or not kept.cpus <= state.default:
@@ -335,10 +335,6 @@ def _through_api(scene: Scene, remedy: str, target: str, change: Mapping[str, An
 
 def _uid(scene: Scene) -> str | None:
     return (scene.cluster.answer("server") or {}).get("kube_system_uid")
-
-
-def _with(step: Step, blocked: str | None) -> Step:
-    return replace(step, blocked_by=blocked or step.blocked_by)
 
 
 ASKED = "asked"

@@ -108,6 +108,7 @@ def test_somebodys_cordon_keeps_a_kubelet_that_is_down_from_being_started(cluste
 @pytest.mark.skipif(not FULL, reason="a minute each: one that is lent its policy, and one that cannot be, are tried always")
 @pytest.mark.parametrize(("incident", "code", "allow", "steps"), [
     ("pinning-reserved-changed", "KM304", "drain_bare_pods", 4), ("pinning-empty-state", "KM303", "reset_without_drain", 1),
+    ("pinning-former-version", "KM303", "reset_without_drain", 1),
     ("pinning-cpus-changed", "KM305", "reset_without_drain", 1), ("pinning-overlap", "KM306", "reset_without_drain", 1),
     ("pinning-memory-corrupt", "KM310", "reset_without_drain", 1), ("pinning-memory-machine", "KM310", "reset_without_drain", 1),
 ])

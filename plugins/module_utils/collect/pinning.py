@@ -30,7 +30,7 @@ def collect(context):
     pod (namespace/name) and name are None where no link of the kubelet's tells it. logged: ids of containers that the state names and the kubelet
     keeps a link to the log of, which it takes away with a container that has ended. frozen: [{pod_uid, container_id, path, state, tasks:
     [[pid, name, state]]}] of cgroups that are not thawed. stuck: [{pod_uid, pod, name, container_id, tasks}] of containers with tasks in state D,
-    which no freezer stops; None unless the deep tier was asked for. Topology, containers, logged, frozen and runc are None where neither the CPU manager's state
+    which no freezer stops; None unless the deep tier was asked for. Topology, containers, logged, frozen and runc are None where no CPU manager's state
     nor the kubelet's configuration has the policy static, unless the deep tier was asked for: nobody is pinned there. So is kubelet_version, if
     that kubelet is well and told nothing whose meaning its version decides: 60 ms of the processor and 50 MB for a program that says its name.
     """

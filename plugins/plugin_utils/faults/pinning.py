@@ -50,7 +50,9 @@ FAULTS = (
         title="CPU manager state is empty or unreadable",
         severity="critical",
         applies="nodes with a kubelet",
-        explanation="cpu_manager_state is empty, cut, full of zeros, no JSON, or its sets are none: after a full disk or a power cut. " + _EXITS,
+        explanation="cpu_manager_state is empty, cut, full of zeros, no JSON, or its sets are none: after a full disk or a power cut. Or it is of another "
+                    "version: entries by pod, as since 1.18, for a kubelet up to 1.17; or entries by container, as up to 1.17, of which a kubelet since 1.18 "
+                    "takes up only containers that the runtime still has (\"not found in initial containers list\"). " + _EXITS,
         remedy=_RESET,
         risk=3,
         needs=_NEEDS,

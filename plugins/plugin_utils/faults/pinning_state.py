@@ -81,7 +81,7 @@ def pins(node: Node) -> bool:
     if not told_static(node):
         return False
     state = known_state(node)
-    if state is None or state.problem or state.policy != STATIC:
+    if state is None or state.problem or state.policy != STATIC or node.foreign():
         return False
     if state.more:
         raise Unjudged(_newer(node, state))
@@ -151,12 +151,13 @@ def corrupt(host: Host, node: Node) -> Iterator[Hit]:
 
 
 def unreadable(host: Host, node: Node) -> Iterator[Hit]:
-    """KM303: empty, cut, or of another shape."""
+    """KM303: empty, cut, of another shape, or of another version than the kubelet's."""
     state = known_state(node)
-    if state and state.problem:
+    problem = (state.problem or node.foreign()) if state else ""
+    if problem:
         size = (node.file or {}).get("size")
-        yield _hit(host, node, f"cpu_manager_state of {host.node or host.host} cannot be read by a kubelet, {state.problem}: {consequence(node)}",
-                   [_file(host, node, f"{size} bytes; {state.problem}")], _over_it(node))
+        yield _hit(host, node, f"cpu_manager_state of {host.node or host.host} cannot be read by {'a' if state and state.problem else 'its'} kubelet, "
+                               f"{problem}: {consequence(node)}", [_file(host, node, f"{size} bytes; {problem}")], _over_it(node))
 
 
 def reserved(host: Host, node: Node) -> Iterator[Hit]:
@@ -251,11 +252,10 @@ def _pods_there(node: Node) -> set[str] | None:
 
 
 def _containers_there(node: Node) -> set[str]:
-    """Ids of the containers that run, or of which the kubelet keeps the log. Unjudged where it keeps none of those that run: then a link tells nothing."""
-    running, logged = node.containers(), node.seen.get("logged")
-    if not isinstance(logged, list) or not any(one.get("name") for one in running):
+    there = node.containers_there()
+    if there is None:
         raise Unjudged("its entries are by container, and which of those that have ended the kubelet still keeps is not known")
-    return {str(one.get("container_id")) for one in running} | {str(one) for one in logged}
+    return there
 
 
 def unreserved(host: Host, node: Node) -> Iterator[Hit]:

@@ -104,6 +104,21 @@ def test_each_fault_alone(text, config, online, code):
     assert Node(text, config, online).present() == [code]
 
 
+@pytest.mark.parametrize(("version", "entries", "logged", "present"), [
+    ("v1.17.3", {POD: {"app": "1"}}, [], True), ("v1.18.4", {POD: {"app": "1"}}, [], False), (None, {POD: {"app": "1"}}, [], False),
+    ("v1.18.4", {"a" * 64: "1"}, [], True), ("v1.18.4", {"a" * 64: "1"}, ["a" * 64], False), ("v1.18.4", {"b" * 64: "1"}, [], False),
+    ("v1.36.3", {"a" * 64: "1"}, [], True), ("v1.36.3", {"a" * 64: "1"}, None, False), ("v1.36.3", {}, [], False),
+])
+def test_a_state_of_another_version(version, entries, logged, present):
+    """Over an upgrade from 1.17, or back to it. What its kubelet does not take up is no place to look for sets."""
+    node = Node(state(default="0,2-3" if entries else "0-3", entries=entries))
+    node.seen.update(containers=[container(POD, "work", "1", container_id="b" * 64)], logged=logged, kubelet_version=version and f"Kubernetes {version}")
+    assert (node.verdicts()["KM303"] == "present") == present
+    if present:
+        (hit,) = node.findings()
+        assert hit.code == "KM303" and "cannot be read by its kubelet, its entries are of the format" in hit.summary
+
+
 @pytest.mark.parametrize(("running", "logged", "verdict"), [
     ([("work", "a" * 64)], [], "clear"), ([("work", "b" * 64)], ["a" * 64], "clear"), ([("work", "b" * 64)], [], "present"),
     ([(None, "b" * 64)], [], "unknown"), ([("work", "b" * 64)], None, "unknown"), (None, [], "unknown"),
@@ -111,6 +126,7 @@ def test_each_fault_alone(text, config, online, code):
 def test_entries_by_container_are_judged_by_what_runs_and_by_the_kubelets_links(running, logged, verdict):
     """The state of a kubelet up to 1.17. A container that has ended keeps its CPUs, as its log, until the kubelet removes it."""
     node = Node(state(default="0,2-3", entries={"a" * 64: "1"}))
+    node.seen["kubelet_version"] = "Kubernetes v1.17.3"
     node.seen["containers"] = running and [container(POD, name, "1" if "a" in identity else "0,2-3", container_id=identity) for name, identity in running]
     node.seen["logged"] = logged
     assert node.verdicts()["KM307"] == verdict

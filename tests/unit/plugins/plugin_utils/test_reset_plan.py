@@ -86,7 +86,14 @@ def test_cpus_that_came_are_spared_only_by_a_release_that_can(node, version, gat
     world.documents["w1"]["collectors"]["pinning"]["data"]["kubelet_version"] = f"Kubernetes {version}"
     steps = planned(world)
     assert [step.remedy for step in steps] == (ALL if lends else ALL[2:3]), steps
-    assert lends or "CPUs 0 came since its state was written, and no kubelet starts over that" in steps[0].blocked_by
+    assert lends or "CPUs 0 came since its state was written, and no kubelet of its release and gates starts" in steps[0].blocked_by
+
+
+def test_nothing_is_lent_over_a_state_of_another_version(node):
+    world = node(state(entries={POD: {"app": "1"}}), STATIC)
+    world.documents["w1"]["collectors"]["pinning"]["data"]["kubelet_version"] = "Kubernetes v1.17.3"
+    (step,) = planned(world)
+    assert step.remedy == "reset_state" and "cannot be read by its kubelet (its entries are of the format of 1.18 and newer" in step.blocked_by
 
 
 def test_the_steps_of_a_reset(node):
