@@ -127,7 +127,8 @@ def test_entries_by_container_are_judged_by_what_runs_and_by_the_kubelets_links(
     """The state of a kubelet up to 1.17. A container that has ended keeps its CPUs, as its log, until the kubelet removes it."""
     node = Node(state(default="0,2-3", entries={"a" * 64: "1"}))
     node.seen["kubelet_version"] = "Kubernetes v1.17.3"
-    node.seen["containers"] = running and [container(POD, name, "1" if "a" in identity else "0,2-3", container_id=identity) for name, identity in running]
+    node.seen["containers"] = running and [
+        container(POD, name, "1" if "a" in identity else "0,2-3", container_id=identity) for name, identity in running]
     node.seen["logged"] = logged
     assert node.verdicts()["KM307"] == verdict
     if verdict == "present":
@@ -245,12 +246,14 @@ def test_drift(containers, present):
 
 
 @pytest.mark.parametrize(("sets", "present"), [
-    ([("1", "a", POD), ("0,2-3", "b", OTHER)], []), ([("0-3", "a", POD), ("0,2-3", "b", OTHER)], ["KM308"]), ([("1", "a", POD), ("0-3", "b", OTHER)], ["KM308"]),
+    ([("1", "a", POD), ("0,2-3", "b", OTHER)], []),
+    ([("0-3", "a", POD), ("0,2-3", "b", OTHER)], ["KM308"]), ([("1", "a", POD), ("0-3", "b", OTHER)], ["KM308"]),
     ([("1", "a", POD), ("0-3", "b", POD)], []),
 ])
 def test_drift_from_a_state_by_container(sets, present):
     node = Node(state(default="0,2-3", entries={"a" * 64: "1"}))
-    node.seen.update(containers=[container(pod, "work", cpus, container_id=one * 64) for cpus, one, pod in sets], logged=[], kubelet_version="Kubernetes v1.16.2")
+    node.seen.update(containers=[container(pod, "work", cpus, container_id=one * 64) for cpus, one, pod in sets], logged=[],
+                     kubelet_version="Kubernetes v1.16.2")
     assert node.present() == present and (not present or "where it stays so, the write fails" in node.findings()[0].remedy)
 
 

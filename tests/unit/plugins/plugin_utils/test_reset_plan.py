@@ -78,8 +78,8 @@ def test_what_a_kubelet_is_lent_for_the_drain(node, text, config, memory, words)
     assert f'KUBELET_EXTRA_ARGS="--v=2 {" ".join(words)}"' in made[kubelet_dropin.ENVIRONMENT]
 
 
-@pytest.mark.parametrize(("version", "gates", "lends"), [("v1.31.9", "", False), ("v1.32.1", "", False), ("v1.32.1", "featureGates: {AllAlpha: true}\n", True),
-                                                        ("v1.33.0", "", True)])
+@pytest.mark.parametrize(("version", "gates", "lends"), [
+    ("v1.31.9", "", False), ("v1.32.1", "", False), ("v1.32.1", "featureGates: {AllAlpha: true}\n", True), ("v1.33.0", "", True)])
 def test_cpus_that_came_are_spared_only_by_a_release_that_can(node, version, gates, lends):
     """Before strict-cpu-reservation nothing lets a kubelet start over a state that does not know all CPUs."""
     world = node(state(default="2-3"), STATIC + gates)
