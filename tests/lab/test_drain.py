@@ -89,7 +89,7 @@ def test_two_budgets_that_cross(cluster, pods, tmp_path):
 def test_a_finalizer_holds_the_pod_of_a_job(cluster, pods, tmp_path):
     pods.create(pods.job("work"))
     name, = pods.wait_running(1)
-    said = drain(cluster, tmp_path, drain_timeout=60)
+    said = drain(cluster, tmp_path, drain_timeout=240)
     assert f"these have ended and finalizers hold their objects: {pods.namespace}/{name} ({HELD})" in said["reason"], said
     assert said["changed"] and "1 pod evicted" in said["reason"]
     held = next(pod for pod in pods.all() if pod["metadata"]["name"] == name)
