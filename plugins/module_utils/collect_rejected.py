@@ -29,7 +29,8 @@ TELLING = "too many open files"
 REASON = re.compile(r"^(UnexpectedAdmissionError|OutOf.+|Outof.+|TopologyAffinityError|SMTAlignmentError)$")
 MESSAGE = re.compile(r"^Pod (was rejected: |Predicate \S+ failed|.*which is unexpected)")
 # Of these the whole node counts, with every pod that is on it.
-COMPUTE = re.compile(r"^OutOf(cpu|memory|ephemeral-storage|pods)$")
+COMPUTE = re.compile(r"^OutOf(cpu|memory|ephemeral-storage|pods|hugepages-\S+)$")
+COMPUTED = ("cpu", "memory", "ephemeral-storage")
 EVICTED = ("Evicted", "Preempting", "Preempted", "Terminated", "NodeShutdown", "Shutdown", "NodeLost", "DeadlineExceeded")
 DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 MIRROR = "kubernetes.io/config.hash"
@@ -110,7 +111,7 @@ def requests(spec):
 
 
 def compute(spec):
-    """{cpu: millicores, memory: bytes, ephemeral-storage: bytes, pods: 1}, as schedulers and kubelets count them."""
+    """{cpu: millicores, memory, ephemeral-storage, hugepages-...: bytes, pods: 1}, as schedulers and kubelets count them."""
     found = _total(spec, _computed)
     found.update(_computed(spec))  # of the pod as a whole, where it says so
     for name, value in _quantities(spec.get("overhead") or {}).items():
@@ -149,10 +150,10 @@ def _computed(container):
 
 def _quantities(given):
     found = {}
-    for name, unit in (("cpu", 1000), ("memory", 1), ("ephemeral-storage", 1)):
-        value = quantity.parse(given.get(name))
+    for name in given:
+        value = quantity.parse(given[name]) if name in COMPUTED or name.startswith("hugepages-") else None
         if value is not None:
-            found[name] = int(-(-value * unit // 1))
+            found[name] = int(-(-value * (1000 if name == "cpu" else 1) // 1))
     return found
 
 

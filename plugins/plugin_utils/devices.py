@@ -157,11 +157,17 @@ class Node:
         Both times are of the kubelet's own clock. Devices that no plugin ever registered here are another's, as a DRA driver's.
         """
         written = self.checkpoint.get("mtime")
+        if self.checkpoint.get("error") or not isinstance(written, (int, float)):
+            return []
+        return [(pod, resource) for pod, resource in self.unknown_holders() if pod.started and pod.started.timestamp() + CLOCK_SECONDS < written]
+
+    def unknown_holders(self) -> list[tuple[Pod, str]]:
+        """(pod, resource) of those that run with devices of which the checkpoint does not know, whenever it was written."""
         entries = self.checkpoint.get("entries") or ()
-        if self.checkpoint.get("error") or not isinstance(written, (int, float)) or len(entries) >= MAX_ENTRIES:
+        if len(entries) >= MAX_ENTRIES:
             return []
         known = {(str(entry.get("pod_uid")), str(entry.get("resource"))) for entry in entries}
-        return [(pod, resource) for pod in self.pods if pod.runs and not pod.deleted and pod.started and pod.started.timestamp() + CLOCK_SECONDS < written
+        return [(pod, resource) for pod in self.pods if pod.runs and not pod.deleted
                 for resource, count in pod.requests.items() if count and resource in self.registered
                 and not known & {(uid, resource) for uid in (pod.uid, pod.alias) if uid}]
 

@@ -23,10 +23,11 @@ _WORDS = {"cpu": "CPUs", "memory": "of memory", "ephemeral-storage": "of ephemer
 PerNode = Callable[[Node], Iterator[Hit]]
 
 
-def per_node(look: PerNode, *needs: str, own: Callable[[Node], bool] | None = None, collector: str = "devices") -> Callable[[Cluster], Iterator[Outcome]]:
+def per_node(look: PerNode, *needs: str, own: Callable[[Node], bool] | None = None, collector: str = "devices",
+             silent: Callable[[Node], bool] | None = None) -> Callable[[Cluster], Iterator[Outcome]]:
     """A cluster predicate that looks at each node. needs: collectors of the API; own: whether the node's own evidence decides there.
 
-    collector: which of the node's own it is that decides.
+    collector: which of the node's own it is that decides. silent: whether what is told of its pods leaves out what decides.
     """
     def judge(cluster: Cluster) -> Iterator[Outcome]:
         missing = [lack for name in needs for lack in cluster.missing(name)]
@@ -40,6 +41,8 @@ def per_node(look: PerNode, *needs: str, own: Callable[[Node], bool] | None = No
             if own is not None and own(node):
                 missing += node.missing(collector)
                 missing += untimed(cluster, node) if collector == "kubelet" else ()
+            if silent is not None and silent(node):
+                missing.append(Missing(cluster.api_host or "cluster API", "rejected", "absent"))
         yield Outcome(tuple(hits), tuple(dict.fromkeys(missing)), cluster.key is not None)
 
     return judge
@@ -76,7 +79,7 @@ def _number(count: int, resource: str) -> str:
     """So much of a resource, as quantities are written: millicores and bytes are nobody's units."""
     if resource == "cpu":
         return f"{count / 1000:g}"
-    return f"{count / 2 ** 20:.0f} MiB" if resource in ("memory", "ephemeral-storage") else str(count)
+    return f"{count / 2 ** 20:.0f} MiB" if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-") else str(count)
 
 
 def _held(node: Node, holding: Holding) -> Proof:
@@ -111,6 +114,16 @@ def _there(node: Node, pod: Pod) -> int:
     if pod.refusal.kind == "devices":
         return node.resources.get(pod.refusal.resource or "", (0, 0))[1]
     return pod.refusal.capacity or 0
+
+
+def uncounted(node: Node) -> bool:
+    """Whether it lacked something of which evidence does not tell what each pod asks for: an older release counted devices alone."""
+    return any(pod.refusal.kind == "resource" and pod.refusal.resource not in pod.requests for pod in node.rejected)
+
+
+def undated(node: Node) -> bool:
+    """Whether nobody tells when a pod was taken up whose devices the checkpoint does not know: as evidence of an older release."""
+    return not node.checkpoint.get("error") and any(pod.started is None for pod, resource in node.unknown_holders())
 
 
 def _one_owner(one: Pod, other: Pod) -> bool:

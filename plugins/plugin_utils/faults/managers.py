@@ -33,7 +33,7 @@ FAULTS = (
         code="KM321",
         title="Pods with nodeName ask for more than their node has",
         severity="critical",
-        applies="nodes with rejected pods that asked for devices, CPUs, memory or storage, or found no place",
+        applies="nodes with rejected pods that asked for devices, CPUs, memory, huge pages or storage, or found no place",
         explanation="A pod template with spec.nodeName passes every scheduler by, and with it the count of what is left. Pods on one "
                     "node then ask for more devices, CPUs or memory than there are, and the kubelet rejects the later ones "
                     "(UnexpectedAdmissionError, OutOfcpu ...). A ReplicaSet replaces each of them at once, by the next one that is rejected. Pods of "
@@ -41,7 +41,7 @@ FAULTS = (
         remedy="Take spec.nodeName out of the templates; a nodeSelector or affinity still chooses the node.",
         risk=0,
         cluster_needs=_REJECTED,
-        cluster=admission.per_node(admission.oversubscribed, *_REJECTED),
+        cluster=admission.per_node(admission.oversubscribed, *_REJECTED, silent=admission.uncounted),
     ),
     Fault(
         code="KM322",
@@ -123,7 +123,7 @@ FAULTS = (
         risk=3,
         needs=("devices",),
         cluster_needs=_REJECTED,
-        cluster=admission.per_node(admission.corrupt, *_REJECTED, own=lambda node: bool(node.resources)),
+        cluster=admission.per_node(admission.corrupt, *_REJECTED, own=lambda node: bool(node.resources), silent=admission.undated),
     ),
     Fault(
         code="KM328",

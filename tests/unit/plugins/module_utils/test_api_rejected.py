@@ -127,6 +127,8 @@ def test_compute_resources_are_those_that_a_kubelet_counts():
             "overhead": {"cpu": "10m", "memory": "1Ki"}}
     assert collect_rejected.compute(spec) == {"cpu": 1050 + 10, "memory": 65 * 2 ** 20 + 1 + 1024, "pods": 1}
     assert collect_rejected.compute(dict(spec, resources={"requests": {"cpu": "3"}}))["cpu"] == 3010
+    huge = {"containers": [{"resources": {"limits": {"hugepages-2Mi": "64Mi"}}}] * 2}
+    assert collect_rejected.compute(huge) == {"hugepages-2Mi": 2 ** 27, "pods": 1} and collect_rejected.COMPUTE.match("OutOfhugepages-2Mi")
     assert collect_rejected.compute({}) == {"pods": 1} == collect_rejected.compute({"containers": [{"resources": {"requests": {"cpu": "much"}}}]})
 
 

@@ -51,6 +51,11 @@ def gpus(world):
     return made
 
 
+def verdicts(world):
+    """{code: (verdict, what is missing)}; what is not judged has none."""
+    return {item.code: (item.verdict, [(one.host, one.collector, one.status) for one in item.missing]) for item in world.judge().verdicts}
+
+
 def found(world):
     return {item.code for item in world.judge().findings}
 
@@ -103,6 +108,21 @@ def test_pods_with_node_name_that_ask_for_too_much_cpu_or_memory(gpus, resource,
     assert found(world) == {"KM320", "KM321"} and words in finding(world, "KM321").summary
     assert [proof.object for proof in finding(world, "KM321").evidence] == ["Pod n/late", "Pod n/a", "Pod n/b"]
     assert finding(world, "KM320").because == ("KM321",)
+
+
+def test_evidence_of_a_release_that_counted_devices_alone(gpus):
+    """What the others ask for decides, and is not in it: no verdict is clear."""
+    late, other = lacking(placed=True), asking("a", 1400)
+    del late["compute"], other["compute"]
+    told = verdicts(gpus([late], [other]))
+    assert told["KM205"] == told["KM321"] == ("unknown", [("m1", "rejected", "absent")]) and told["KM320"][0] == "present"
+    assert verdicts(gpus([lacking(asked=100, used=1950)], [asking("a", 1400)]))["KM321"][0] == "clear"
+
+
+def test_huge_pages_are_counted_and_told(gpus):
+    huge = "hugepages-2Mi"
+    world = gpus([lacking(resource=huge, asked=2 ** 26, used=2 ** 26, there=2 ** 26, placed=True)], [asking("a", 2 ** 26, huge)])
+    assert found(world) == {"KM320", "KM321"} and "ask for 128 MiB hugepages-2Mi were put on w1" in finding(world, "KM321").summary
 
 
 def test_what_the_kubelet_lacked_is_told_in_peoples_units(gpus):
@@ -290,6 +310,16 @@ def test_a_checkpoint_that_does_not_know_of_a_pod_that_runs(gpus, written, more,
     assert found(world) == codes
     if "KM327" in codes:
         assert "does not know that n/a has nvidia.com/gpu" in finding(world, "KM327").summary
+
+
+def test_a_checkpoint_is_not_said_to_be_right_where_pods_or_their_times_are_not_told(gpus):
+    """It is read on the node; whether it knows of every pod is only told beside the pods."""
+    assert verdicts(gpus([refused(count=3)], [pod("a", started=None)], mtime=STARTED + 60))["KM327"] == ("unknown", [("m1", "rejected", "absent")])
+    world = gpus(entries=[entry("a", "gpu-0")])
+    world.api["collectors"]["rejected"] = {"status": "denied", "data": None}
+    assert verdicts(world)["KM327"] == ("unknown", [("m1", "rejected", "denied")])
+    world.data("w1", "devices")["checkpoint"]["checksum"] = "wrong"
+    assert verdicts(world)["KM327"][0] == "present"
 
 
 @pytest.mark.parametrize("checkpoint", [{"entries": [entry("a", "gpu-0", "gpu-1")]}, {"entries": [entry("b", "gpu-0")] * 2000}, {"mtime": None}])
