@@ -26,7 +26,7 @@ def wait_devices(cluster, target: str, wanted: list) -> None:
             raise ValueError(f"capacity and allocatable are {found}")
         return True
 
-    cluster.wait(shows, 90, f"{RESOURCE} of {target} to be {wanted}")
+    cluster.wait(shows, 240, f"{RESOURCE} of {target} to be {wanted}")
 
 
 def plug(cluster, target: str) -> None:
@@ -41,9 +41,9 @@ def unplug(cluster, target: str) -> None:
     """As if there had never been any: the kubelet and the Node object remember a resource for ever."""
     cluster.exec(target, f"systemctl stop {UNIT} kubelet 2>/dev/null; systemctl reset-failed {UNIT} 2>/dev/null; rm -f {CHECKPOINT} {PROGRAM} {STATE}")
     cluster.kubectl("delete", "node", target, "--ignore-not-found", "--wait=false")
-    cluster.wait(lambda: cluster.kubectl("get", "node", target, check=False).returncode == 1, 60, f"the Node {target} to go")
+    cluster.wait(lambda: cluster.kubectl("get", "node", target, check=False).returncode == 1, 180, f"the Node {target} to go")
     cluster.exec(target, ["systemctl", "start", "kubelet"])
-    cluster.wait(lambda: cluster.kubectl("get", "node", target, check=False).returncode == 0, 90, f"{target} to register again")
+    cluster.wait(lambda: cluster.kubectl("get", "node", target, check=False).returncode == 0, 240, f"{target} to register again")
 
 
 def pod(cluster, name: str, count: int, **more) -> dict:
@@ -86,7 +86,7 @@ def held(cluster) -> list:
 
 def wait_running(cluster, namespace: str, prefix: str) -> None:
     cluster.wait(lambda: [one for one in pods(cluster, namespace) if one["metadata"]["name"].startswith(prefix)
-                          and one["status"].get("phase") == "Running"], 60, f"a pod {prefix}* to run")
+                          and one["status"].get("phase") == "Running"], 180, f"a pod {prefix}* to run")
 
 
 class Gpu(Incident):
@@ -110,7 +110,7 @@ class Gpu(Incident):
     def symptom(self, cluster, target):
         namespace = self.record(cluster, target)["namespace"]
         if self.wants_rejected:
-            cluster.wait(lambda: rejected(cluster, namespace), 90, f"a rejected pod in {namespace}")
+            cluster.wait(lambda: rejected(cluster, namespace), 180, f"a rejected pod in {namespace}")
 
     def undo(self, cluster, target):
         self.restore(cluster, target)

@@ -30,7 +30,7 @@ def momentary(cluster, node: str) -> list[str]:
 
 def restart(cluster, node: str) -> None:
     cluster.exec(node, "systemctl restart kubelet")
-    cluster.wait(lambda: cluster.exec(node, "curl -sf http://127.0.0.1:10248/healthz", check=False).stdout == b"ok", 60, "the kubelet to be healthy")
+    cluster.wait(lambda: cluster.exec(node, "curl -sf http://127.0.0.1:10248/healthz", check=False).stdout == b"ok", 180, "the kubelet to be healthy")
     cluster.wait_healthy()
 
 

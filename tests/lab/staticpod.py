@@ -42,15 +42,18 @@ def set_flag(text: str, flag: str, value: str) -> str:
     return re.sub(r"(?m)^(\s*)- (kube-[a-z-]+)$", rf"\1- \2\n\1- --{flag}={value}", text, count=1)
 
 
-def wait_flag(cluster, node: str, component: str, flag: str, timeout: float = 180) -> None:
-    """Until the one running process of the component has that argument."""
+def wait_flag(cluster, node: str, component: str, flag: str, timeout: float = 400, gone: bool = False) -> None:
+    """Until the one running process of the component has that argument, or has it no more.
+
+    A manifest that comes back to bytes that ran before meets the kubelet's back-off, minutes of it after some rounds.
+    """
     def runs():
         running = processes(cluster, node, component)
-        if len(running) != 1 or flag not in running[0][1]:
+        if len(running) != 1 or (flag in running[0][1]) == gone:
             raise ValueError(f"processes of {component} on {node}: {running}")
         return True
 
-    cluster.wait(runs, timeout, f"{component} on {node} to run with {flag}")
+    cluster.wait(runs, timeout, f"{component} on {node} to run with{'out' if gone else ''} {flag}")
 
 
 def restart(cluster, node: str, component: str) -> None:

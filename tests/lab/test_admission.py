@@ -51,7 +51,7 @@ def test_two_leaders_and_devices(cluster, play):
                        if item["metadata"]["name"].startswith("job-") and item["spec"]["template"]["spec"].get("nodeName") == "w1"]
             for item in holders:
                 cluster.kubectl("-n", item["metadata"]["namespace"], "delete", "job", item["metadata"]["name"])
-            cluster.wait(lambda: not gpu.held(cluster), 60, "the devices to be free")
+            cluster.wait(lambda: not gpu.held(cluster), 180, "the devices to be free")
             for number in range(10):
                 one_after_the_other(cluster, namespace, f"after-{number}")
             assert not gpu.rejected(cluster, namespace) and len(gpu.pods(cluster, namespace)) == 10
@@ -73,7 +73,7 @@ def rejected_without_a_job(cluster, namespace, prefix, *owners):
         pod["metadata"]["ownerReferences"] = list(owners)
         gpu.create(cluster, namespace, pod)
         phase = cluster.wait(lambda: {one["metadata"]["name"]: one["status"].get("phase") for one in gpu.pods(cluster, namespace)
-                                      if one["status"].get("phase") in ("Running", "Failed")}.get(name), 60, f"the pod {name} to run or not")
+                                      if one["status"].get("phase") in ("Running", "Failed")}.get(name), 180, f"the pod {name} to run or not")
         if phase == "Failed":
             return name
         cluster.kubectl("-n", namespace, "delete", "pod", name, "--grace-period=1")
@@ -90,4 +90,4 @@ def one_after_the_other(cluster, namespace, name):
         assert not status.get("failed"), status
         return status.get("succeeded") == 1
 
-    cluster.wait(succeeded, 60, f"the Job {name} to succeed", every=0.5)
+    cluster.wait(succeeded, 180, f"the Job {name} to succeed", every=0.5)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.lab import bringup, interrupt, jobs
 from tests.lab.repairing import OLD, codes
-from tests.lab.staticpod import MANAGER, SCHEDULER, manifest, processes
+from tests.lab.staticpod import MANAGER, SCHEDULER, manifest, processes, wait_flag
 
 ALL = "kubelet,kube-scheduler,kube-controller-manager,kube-apiserver"
 WAITING = "Wait while they log"
@@ -42,7 +42,7 @@ def assert_quiet(cluster, was):
             raise ValueError(f"{pods} and {kubelet} lines, before {was}")
         return True
 
-    cluster.wait(quiet, 60, "as few lines as before")
+    cluster.wait(quiet, 240, "as few lines as before")
 
 
 def pids(cluster):
@@ -58,8 +58,11 @@ def levels(report):
 
 @pytest.fixture
 def quiet(cluster):
-    """How much is logged without us."""
-    return chatter(cluster)
+    """How much is logged without us, once what an earlier test started again has calmed down."""
+    before, now = None, chatter(cluster)
+    while before is None or now[0] * 2 < before[0] or now[1] * 2 < before[1]:
+        before, now = now, chatter(cluster)
+    return now
 
 
 def test_levels_are_raised_without_a_restart_and_lines_of_one_pod_come_from_all_hosts(cluster, play, quiet, tmp_path):
@@ -67,14 +70,14 @@ def test_levels_are_raised_without_a_restart_and_lines_of_one_pod_come_from_all_
     jobs.create_namespace(cluster, namespace)
     try:
         jobs.create(cluster, namespace, 1, 0)
-        cluster.wait(lambda: jobs.running(cluster, namespace), 60, "the Job's pod to run")
+        cluster.wait(lambda: jobs.running(cluster, namespace), 180, "the Job's pod to run")
         name, = jobs.running(cluster, namespace)
         with interrupt.Controller(cluster, tmp_path / "capture", "-e", f"kubemend_capture_components={ALL}", "-e", "kubemend_capture_level=6",
-                                  "-e", "kubemend_capture_seconds=20", "-e", f"kubemend_pod={namespace}/{name}", name="capture_logs") as controller:
-            cluster.wait(lambda: WAITING in controller.output, 90, "the levels to be raised")
+                                  "-e", "kubemend_capture_seconds=40", "-e", f"kubemend_pod={namespace}/{name}", name="capture_logs") as controller:
+            cluster.wait(lambda: WAITING in controller.output, 240, "the levels to be raised")
             loud = chatter(cluster)
             cluster.kubectl("-n", namespace, "delete", "pod", name, "--wait=false")
-            code, report = controller.wait()
+            code, report = controller.wait(600)
         assert (code, report["exit_reason"], report["mode"]) == (0, "ok", "capture"), controller.output[-4000:]
         assert loud[0] > quiet[0] * 3 and loud[1] > quiet[1] * 3, (quiet, loud)
         wanted = {(f"m{number}", component) for number in (1, 2, 3) for component in (SCHEDULER, MANAGER, "kube-apiserver")} | {("w1", "kubelet")}
@@ -98,7 +101,7 @@ def held(cluster, folder, *arguments):
     controller = interrupt.Controller(cluster, folder, "-e", "kubemend_capture_components=kubelet,kube-scheduler,kube-apiserver",
                                       "-e", "kubemend_capture_level=6", *arguments, name="capture_logs")
     try:
-        cluster.wait(lambda: WAITING in controller.output, 90, "the levels to be raised")
+        cluster.wait(lambda: WAITING in controller.output, 240, "the levels to be raised")
     except BaseException:
         controller.kill()
         raise
@@ -110,10 +113,10 @@ def raised(cluster, node="m1"):
 
 
 def test_the_controller_is_killed(cluster, play, quiet, tmp_path):
-    with held(cluster, tmp_path / "killed", "-e", "kubemend_capture_seconds=15") as controller:
+    with held(cluster, tmp_path / "killed", "-e", "kubemend_capture_seconds=30") as controller:
         controller.kill()
     assert raised(cluster)
-    cluster.wait(lambda: not any(raised(cluster, node) for node in cluster.of_role("master")), 60, "the hosts to put the levels back by themselves")
+    cluster.wait(lambda: not any(raised(cluster, node) for node in cluster.of_role("master")), 240, "the hosts to put the levels back by themselves")
     assert_quiet(cluster, quiet)
     _done, report = play(name="audit")
     assert codes(report) == set()
@@ -126,7 +129,7 @@ def test_the_host_that_raised_them_is_started_again(cluster, quiet, tmp_path):
         controller.kill()
     bringup.start_again(cluster.node("m1"))
     cluster.wait_healthy()
-    cluster.wait(lambda: not raised(cluster), 120, "m1 to put the levels back after its start")
+    cluster.wait(lambda: not raised(cluster), 300, "m1 to put the levels back after its start")
     revert(cluster, tmp_path, "m2", "m3")
     assert_quiet(cluster, quiet)
 
@@ -137,7 +140,7 @@ def revert(cluster, folder, *still):
     run_id = cluster.exec(still[0], "ls /var/lib/kubemend/levels | sed -n s/.py$//p").stdout.decode().strip()
     done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={run_id}", report=str(folder / "revert"))
     assert done.returncode == 0 and "restored" in done.stdout, done.stdout[-3000:]
-    cluster.wait(lambda: not any(raised(cluster, node) for node in still), 30, "the services to see that nothing is left to do")
+    cluster.wait(lambda: not any(raised(cluster, node) for node in still), 120, "the services to see that nothing is left to do")
 
 
 def test_what_is_left_behind_is_found_and_put_back(cluster, play, quiet, tmp_path):
@@ -180,14 +183,14 @@ def test_wrong_wishes_change_nothing(cluster, tmp_path):
 def test_a_scheduler_without_profiling_says_so(cluster, tmp_path):
     from tests.lab import playbook
     text = cluster.read("m2", manifest(SCHEDULER)).decode()
-    former = processes(cluster, "m2", SCHEDULER)
     cluster.write("m2", manifest(SCHEDULER), text.replace("    - --leader-elect", "    - --profiling=false\n    - --leader-elect", 1))
     try:
-        cluster.wait(lambda: processes(cluster, "m2", SCHEDULER) not in ([], former), 120, "the scheduler to run without profiling")
+        wait_flag(cluster, "m2", SCHEDULER, "--profiling=false")
         cluster.wait_healthy()
         done = playbook.run("capture_logs", cluster.inventory, "-e", "kubemend_capture_components=kube-scheduler", "--limit", "m2",
                             report=str(tmp_path / "report"))
         assert done.returncode == 2 and "without profiling" in done.stdout, done.stdout[-3000:]
     finally:
         cluster.write("m2", manifest(SCHEDULER), text)
+        wait_flag(cluster, "m2", SCHEDULER, "--profiling=false", gone=True)
         cluster.wait_healthy()

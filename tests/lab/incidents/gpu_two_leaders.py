@@ -26,12 +26,12 @@ class GpuTwoLeaders(ManagerOnly):
         work = self.record(cluster, target)["work"]
         for number in range(20):
             gpu.create(cluster, work, gpu.job(cluster, f"job-{number}", 2, tries=50, nodeName=self.worker))
-            cluster.wait(lambda: any(one["status"].get("phase") in ("Running", "Failed") for one in gpu.pods(cluster, work)), 60, "a pod of the Job")
+            cluster.wait(lambda: any(one["status"].get("phase") in ("Running", "Failed") for one in gpu.pods(cluster, work)), 180, "a pod of the Job")
             time.sleep(2)
             if gpu.rejected(cluster, work):
                 return
             cluster.kubectl("-n", work, "delete", "job", f"job-{number}")
-            cluster.wait(lambda: not gpu.pods(cluster, work), 60, "the Job's pods to go")
+            cluster.wait(lambda: not gpu.pods(cluster, work), 180, "the Job's pods to go")
         raise TimeoutError("no Job got a second pod that was rejected")
 
     def undo(self, cluster, target):
