@@ -7,10 +7,12 @@ revert, by the next repairing run; and what cannot be raised says why."""
 from __future__ import annotations
 
 import os
+import re
 import time
 
 import pytest
 
+from tests.gate import machine
 from tests.lab import bringup, interrupt, jobs
 from tests.lab.repairing import OLD, codes
 from tests.lab.staticpod import MANAGER, SCHEDULER, manifest, processes, wait_flag
@@ -157,6 +159,21 @@ def test_what_is_left_behind_is_found_and_put_back(cluster, play, quiet, tmp_pat
     done, report = play("-e", "kubemend_max_risk=1")
     assert (done.returncode, codes(report)) == (0, set()), done.stdout[-3000:]
     assert {step["remedy"] for step in report["plan"]} == {"restore_levels"} and {step["state"] for step in report["steps"]} == {"done"}
+    assert_quiet(cluster, quiet)
+
+
+def test_one_kubelet_is_put_back_by_hand(cluster, quiet):
+    """By the command that docs/capture.md gives for a host that raised it and never comes back."""
+    command = re.search(r"`(echo -n 2 \| kubectl replace --raw \S+NODE\S+ -f -)`", (machine.ROOT / "docs" / "capture.md").read_text(encoding="utf-8"))[1]
+
+    def put(level):
+        return cluster.exec("m1", "export KUBECONFIG=/etc/kubernetes/admin.conf; " + command.replace("NODE", "w1").replace("-n 2", f"-n {level}")).stdout
+
+    try:
+        assert put(6) == b"successfully set klog.logging.verbosity to 6\n"
+        assert chatter(cluster)[1] > quiet[1] * 3
+    finally:
+        assert put(0) == b"successfully set klog.logging.verbosity to 0\n"
     assert_quiet(cluster, quiet)
 
 

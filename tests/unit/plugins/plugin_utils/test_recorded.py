@@ -82,7 +82,7 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM523": {"present": "recorded before the lab's memory-pressure; test_node_network.py has others"},
     "KM525": {"present": "the recorded kubelets had just started, or told no reason; test_node_way.py has others"},
     "KM526": dict.fromkeys(("present", "unknown"), "the lab's nodes share the machine's clock; most were recorded before the controller noted its times"),
-    "KM527": dict.fromkeys(("present", "clear"), "recorded before firewalls were looked at; test_node_firewall.py has those of distributions"),
+    "KM527": {"present": "no node of the lab runs firewalld or ufw; test_node_firewall.py has those of distributions"},
     "KM528": dict.fromkeys(("present", "clear"), "no machine of the lab has SELinux; test_node_firewall.py has its denials"),
     "KM901": {"unknown": "a host that does not answer is the fault itself"},
     "KM903": {"present": "recorded before levels were journalled; it is made real in tests/lab/test_capture.py"},
