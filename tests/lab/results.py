@@ -25,8 +25,8 @@ def tree() -> dict:
 
 # What no node of the lab can have, and what stands for it instead.
 UNMADE = (
-    ("KM329 to KM331, the managers' rejections", "on two CPUs the kubelet says OutOfcpu before its CPU manager refuses anything, and one NUMA node leaves the memory and the "
-     "topology manager nothing to refuse. Unit tests stand for them, with the texts of all releases"),
+    ("KM329 to KM331, the managers' rejections", "on two CPUs the kubelet says OutOfcpu before its CPU manager refuses anything, and one NUMA node "
+     "leaves the memory and the topology manager nothing to refuse. Unit tests stand for them, with the texts of all releases"),
     ("KM405, file handles", "fs.file-max is one number for the whole machine and as high as the kernel counts: it cannot be filled, and lowered it would be "
      "for everybody's programs. Unit tests stand for it"),
     ("KM409, 205/LIMITS", "systemd gives a unit that wants more than PID 1 may have just that (tried: LimitNOFILE=1073741817 starts with 20000). It fails only "
