@@ -180,7 +180,13 @@ class Node:
         return "terminating" if pod.deleted else "alive"
 
     def live_sockets(self) -> int:
-        return sum(1 for one in self.seen.get("sockets") or () if one.get("answers"))
+        """Plugins that may have registered with the kubelet that runs."""
+        return sum(1 for one in self.seen.get("sockets") or () if one.get("answers") and not self.is_older(one))
+
+    def is_older(self, socket: Mapping[str, Any]) -> bool:
+        """Whether it was made before the kubelet's own: a kubelet empties the folder before it makes that, and plugins register later."""
+        own, made = (self.seen.get("kubelet_socket") or {}).get("made"), socket.get("made")
+        return isinstance(own, (int, float)) and isinstance(made, (int, float)) and made + 1 < own
 
     def unserved(self, resource: str) -> bool | None:
         """Whether no plugin can be at work for a resource without a healthy device; None where the node was not asked.

@@ -272,6 +272,8 @@ def unregistered(node: Node) -> Iterator[Hit]:
         kubelet = node.seen.get("kubelet_socket") or {}
         dead = [one.get("name") for one in node.seen.get("sockets") or () if one.get("answers") is False]
         text = f"{node.live_sockets()} plugin sockets answer" + (f"; nobody listens on {', '.join(map(str, dead))}" if dead else "")
+        older = [one.get("name") for one in node.seen.get("sockets") or () if one.get("answers") and node.is_older(one)]
+        text += f"; older than the kubelet's own, so not registered with it: {', '.join(map(str, older))}" if older else ""
         since = "" if dead or not kubelet else "; the kubelet made its own socket anew when it started, and no plugin has come since"
         wanted = any(pod.refusal.resource == resource for pod in node.rejected)
         # Nobody asks and nothing is held: the plugin may have been taken away on purpose.

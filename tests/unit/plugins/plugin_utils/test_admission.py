@@ -284,6 +284,19 @@ def test_a_plugin_that_does_not_stay_up(gpus):
     assert "KM325" not in found(world)
 
 
+@pytest.mark.parametrize(("made", "own", "codes"), [
+    (5.0, 60.0, {"KM324"}), (59.5, 60.0, {"KM323"}), (61.0, 60.0, {"KM323"}), (None, 60.0, {"KM323"}), (5.0, "x", {"KM323"}),
+])
+def test_a_socket_older_than_the_kubelets_own(gpus, made, own, codes):
+    """Somebody listens there, and the kubelet that runs has never heard of it."""
+    world = gpus(devices=(2, 0))
+    seen = world.data("w1", "devices")
+    seen["sockets"][0]["made"], seen["kubelet_socket"]["made"] = made, own
+    assert found(world) == codes
+    if "KM324" in codes:
+        assert "0 plugin sockets answer; older than the kubelet's own, so not registered with it: plugin.sock" in finding(world, "KM324").evidence[1].text
+
+
 def test_names_that_changed_under_running_pods(gpus):
     world = gpus([refused()], [pod("a")], entries=[entry("a", "old-0", "old-1")])
     assert found(world) == {"KM320", "KM326"}
