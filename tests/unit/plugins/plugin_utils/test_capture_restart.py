@@ -96,6 +96,15 @@ def test_masters_that_were_not_looked_at_are_named_with_the_way_out(world):
     assert found == () and "was not looked at: run without --limit" in why and "m1" in why and "m3" in why
 
 
+def test_masters_that_limit_left_out_are_named_too(world):
+    """They are hosts of the inventory, of which the evidence says that nobody asked them."""
+    world.manifest("m2", SERVER, "--advertise-address=10.0.0.2")
+    for host in ("m1", "m3"):
+        world.documents[host].update(status="not_asked", collectors={})
+    found, (why,) = made(world, SERVER)
+    assert found == () and "m1, m3 was not looked at: run without --limit" in why
+
+
 def test_the_only_api_server_is_never_restarted(world):
     single = type(world)(1)
     del single.data("m1", "etcd")["members"][1:]
