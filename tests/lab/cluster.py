@@ -121,7 +121,9 @@ class Cluster(Changes):
 
     def kubectl(self, *args, input=None, check=True, node=None, timeout=60):
         """With admin.conf, but to that master's own API server: admin.conf names the first master's."""
-        master = self._node(node) if node else next(n for n in self.of_role("master") if n.joined)
+        master = self._node(node) if node else next((n for n in self.of_role("master") if n.joined), None)
+        if master is None:
+            raise RuntimeError(f"no master of {self.name} has joined: its bring-up was interrupted")
         return self.exec(master, ["kubectl", "--kubeconfig=/etc/kubernetes/admin.conf",
                                   f"--server=https://{master.ip}:6443", *args], timeout, check, input)
 
@@ -169,6 +171,9 @@ class Cluster(Changes):
         wanted = {"k8s": self.k8s, "image": image, "masters": self.masters, "timers": self.timers,
                   "prefix": self.prefix, "layout": self.layout}
         if not self.state or any(self.state.get(key) != value for key, value in wanted.items()):
+            return False
+        if [node.joined for node in self.of_role("master")] != [True] * self.masters:
+            note(f"{self.name} is rebuilt: its bring-up was interrupted")  # how far it came is not worth finding out
             return False
         if any(self.folder.glob("open/*.json")):
             # What an interrupted run broke may be anything: a new cluster is quicker than finding out.

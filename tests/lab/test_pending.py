@@ -12,6 +12,9 @@ import time
 import pytest
 
 from tests.lab import gpu, jobs, paths
+from tests.lab.incident import by_name
+from tests.lab.repairing import broken
+from tests.lab.staticpod import API_SERVER, away
 
 WAITED = 300  # what the playbook waits for before it takes a pod's waiting for a fault
 GATES_SINCE = (1, 26)
@@ -159,8 +162,8 @@ def of(report, code, name):
 def test_each_reason_is_told_apart(cluster, play):
     namespace = jobs.new_namespace()
     with spoilt(cluster, namespace) as spaces:
-        cluster.wait(lambda: not ready(cluster, "m3"), 120, "m3 to be not ready")
-        cluster.wait(lambda: ready(cluster, FULL), 60, f"{FULL} to be ready")
+        cluster.wait(lambda: not ready(cluster, "m3"), 240, "m3 to be not ready")
+        cluster.wait(lambda: ready(cluster, FULL), 180, f"{FULL} to be ready")
         begun = time.monotonic()
         gpu.create(cluster, namespace, *pods(cluster, namespace))
         refusing(cluster, spaces)
@@ -172,7 +175,7 @@ def test_each_reason_is_told_apart(cluster, play):
             (found,) = of(report, CODES[name], name)
             assert node in found.replace(",", " ").split() and not of(report, "KM211", "nowhere"), found
         time.sleep(max(0.0, begun + WAITED + 25 - time.monotonic()))
-        cluster.wait(lambda: ready(cluster, FULL), 30, f"{FULL} to be ready still")
+        cluster.wait(lambda: ready(cluster, FULL), 120, f"{FULL} to be ready still")
         gpu.create(cluster, namespace, pod(cluster, "named", None, nodeName=GONE))  # soon collected as garbage
         done, report = play(name="pods_stay_pending")
         print(done.stdout)
@@ -199,7 +202,7 @@ def narrow(cluster):
 
 
 def test_one_sentence_where_there_is_nothing_to_tell(cluster, play, narrow):
-    cluster.wait(lambda: b"Pending" not in cluster.kubectl("get", "pods", "-A").stdout, 60, "no pod to be Pending")
+    cluster.wait(lambda: b"Pending" not in cluster.kubectl("get", "pods", "-A").stdout, 240, "no pod to be Pending")
 
     def line(*arguments):
         done, report = play(*arguments, name="pods_stay_pending")
@@ -213,3 +216,48 @@ def test_one_sentence_where_there_is_nothing_to_tell(cluster, play, narrow):
     assert code == 0 and "pod kube-system/kube-apiserver-m1 is not Pending: its phase is Running, on node m1" in text, text
     code, reason, text = line("-e", f"kubemend_kubeconfig={narrow}")
     assert code == 0 and "RBAC is too narrow: lab-narrow" in text and "lacks the right to list pods at the cluster scope" in text, text
+
+
+def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):
+    """One manifest gone, one broken, one without its image: told of each, by the symptom and by the whole audit; nothing is planned."""
+    namespace = jobs.new_namespace()
+    jobs.create_namespace(cluster, namespace)
+    try:
+        with broken(cluster, "no-scheduler", target="m1"):
+            gpu.create(cluster, namespace, pod(cluster, "forsaken", None))
+            done, report = play(name="pods_stay_pending")
+            (found,) = report["findings"]
+            assert (done.returncode, found["code"], found["component"], found["severity"]) == (0, "KM203", "kube-scheduler", "critical"), done.stdout[-4000:]
+            assert "it runs on no host that answered; m1: it has no manifest; m2: its manifest does not parse (" in found["summary"], found
+            assert found["summary"].endswith("; m3: its manifest is there, and its container does not start or does not stay up"), found
+            manifests = [(proof["host"], proof["path"]) for proof in found["evidence"] if proof["kind"] == "file"]
+            assert manifests == [(name, "/etc/kubernetes/manifests/kube-scheduler.yaml") for name in ("m1", "m2", "m3")], found
+            assert report["plan"] == [] and "until one leads, every new pod stays Pending without a word" in found["remedy"]
+            assert "1 heard of no scheduler" in " ".join(done.stdout.split()), done.stdout[-4000:]
+            done, report = play("-e", f"kubemend_pod={namespace}/forsaken", name="pods_stay_pending")
+            assert f"pod {namespace}/forsaken is Pending, without a node" in " ".join(done.stdout.split()), done.stdout[-4000:]
+            assert {one["code"] for one in report["findings"]} == {"KM203"}
+            done, report = play(name="audit")
+            told = {(one["code"], one["host"], one["component"]) for one in report["findings"]}
+            assert told == by_name("no-scheduler").expect(cluster, "m1"), done.stdout[-4000:]
+            (forsaken,) = gpu.pods(cluster, namespace)
+            assert not forsaken["spec"].get("nodeName") and not forsaken["status"].get("conditions"), forsaken["status"]
+        gpu.wait_running(cluster, namespace, "forsaken")
+    finally:
+        jobs.remove(cluster, namespace)
+
+
+def test_one_sentence_where_no_api_server_runs(cluster, play):
+    masters = [node.name for node in cluster.of_role("master")]
+    try:
+        with away(cluster, masters, API_SERVER):
+            done, report = play(name="pods_stay_pending")
+            text = " ".join(done.stdout.split())
+            assert (done.returncode, report["exit_reason"], report["findings"], report["plan"]) == (0, "ok", [], []), text
+            assert text.count("note: the API does not answer (") == 1 and "which pods stay Pending is not known before it does" in text, text
+            done, report = play("-e", "kubemend_pod=default/lab-not-there", name="pods_stay_pending")
+            assert (done.returncode, report["exit_reason"]) == (0, "ok") and "note: the API does not answer (" in " ".join(done.stdout.split()), done.stdout
+    finally:
+        for name in masters:  # the kubelet's start forgets the back-off of what crashed while no API answered
+            cluster.exec(name, ["systemctl", "restart", "kubelet"])
+        cluster.wait_healthy()

@@ -69,7 +69,7 @@ def lost(cluster):
         if cluster.k8s == OLD:
             anew(cluster)  # whoever leads now has no list yet, and none of them a node in its cache that tests before this one named
         create(cluster, namespace, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "first"}, "spec": jobs.pod_spec(cluster, **everywhere)})
-        cluster.wait(lambda: pods(cluster, namespace)[0]["spec"].get("nodeName"), 180, "the first pod to be scheduled")
+        cluster.wait(lambda: pods(cluster, namespace)[0]["spec"].get("nodeName"), 240, "the first pod to be scheduled")
         zone = {"failure-domain.beta.kubernetes.io/zone": "z2", "topology.kubernetes.io/zone": "z2", "kubernetes.io/hostname": ZONED}
         create(cluster, namespace, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": ZONED, "labels": zone},
                                     "status": {"capacity": ROOM, "allocatable": ROOM}})
@@ -86,7 +86,7 @@ def lost(cluster):
                 raise ValueError(f"{len(found)} pods, {sum(map(refused, found))} of them refused")
             return True
 
-        cluster.wait(waiting, 90, f"{count} pods to stay Pending")
+        cluster.wait(waiting, 240, f"{count} pods to stay Pending")
         yield
     finally:
         cluster.kubectl("delete", "node", ZONED, "--ignore-not-found")
@@ -172,7 +172,7 @@ def test_no_signal_where_the_dump_would_end_it(cluster, lost, play):
     try:
         with haunted(cluster, namespace):
             leader = lock_holder(cluster, SCHEDULER)
-            cluster.wait(lambda: cached(cluster, leader) == 6, 60, f"{GONE} in the cache of {leader}")
+            cluster.wait(lambda: cached(cluster, leader) == 6, 180, f"{GONE} in the cache of {leader}")
             before = running(cluster)
             done, report = play(*CAPTURE, "-e", "kubemend_max_risk=1", name="pods_stay_pending")
             assert done.returncode == 0, done.stdout[-3000:]

@@ -26,16 +26,16 @@ def another_leads(cluster) -> None:
 
     former = holder()
     restart(cluster, lock_holder(cluster, SCHEDULER), SCHEDULER)
-    cluster.wait(lambda: holder() not in ("", former), 90, "another scheduler to lead")
+    cluster.wait(lambda: holder() not in ("", former), 240, "another scheduler to lead")
     for master in cluster.of_role("master"):
-        cluster.wait(lambda node=master: len(processes(cluster, node, SCHEDULER)) == 1, 60, f"one scheduler on {master.name}")
+        cluster.wait(lambda node=master: len(processes(cluster, node, SCHEDULER)) == 1, 180, f"one scheduler on {master.name}")
 
 
 def one_round(cluster, namespace: str, name: str = "first") -> None:
     """A pod is scheduled, so that the leading scheduler has made its list of the nodes that there are."""
     item = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": jobs.pod_spec(cluster, tolerations=[{"operator": "Exists"}])}
     gpu.create(cluster, namespace, item)
-    cluster.wait(lambda: [one for one in gpu.pods(cluster, namespace) if one["metadata"]["name"] == name and one["spec"].get("nodeName")], 90,
+    cluster.wait(lambda: [one for one in gpu.pods(cluster, namespace) if one["metadata"]["name"] == name and one["spec"].get("nodeName")], 240,
                  f"the pod {name} to be scheduled")
 
 
@@ -71,7 +71,7 @@ def wait_lost(cluster, namespace: str, seconds: float = 0) -> str:
             raise ValueError(f"pods run on {running(cluster, namespace)}, and these wait: {waiting}")
         return waiting
 
-    (name, condition), = cluster.wait(lost, 120, "one pod of the DaemonSet to stay Pending, and no other").items()
+    (name, condition), = cluster.wait(lost, 300, "one pod of the DaemonSet to stay Pending, and no other").items()
     if seconds:
         age = cluster.exec(cluster.of_role("master")[0], f"echo $(( $(date +%s) - $(date -d {condition['lastTransitionTime']} +%s) ))").stdout
         time.sleep(max(0.0, seconds - int(age)))

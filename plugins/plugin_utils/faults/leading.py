@@ -1,7 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: whether anybody leads of the components of which one does, for KM203 and KM511: by who renews their lock."""
+"""PRIVATE to this collection: whether anybody leads of the components of which one does, for KM203 and KM511: by who renews their lock, and which of
+them are down and why.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import Process
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import ControlPlane, Process
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import and_others, views
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, and_others, views
 
 # Whoever is next takes the lock within its lease's duration (15 s) and a retry; a busy machine needs longer.
 LED_SECONDS, LEASES = 60, 3
@@ -96,7 +98,13 @@ def _stale(cluster: Cluster, role: Role, lock: Mapping[str, Any], places: list[s
     name, at, holder = role.component, one_line(lock.get("renew_time"), 40), one_line(lock.get("holder") or "nobody", 120)
     proof = Proof("api", cluster.api_host, object=f"{one_line(lock.get('kind'), 40)} kube-system/{one_line(lock.get('name'), 80)}",
                   text=f"held by {holder}, renewed at {at}, read at {cluster.collected_at}")
-    silent = and_others([host.host for host in cluster.members if host.status != "ok" or host.statuses.get("instances") not in ("ok", "absent")])
+    silent = and_others([host.host for host in cluster.members if not _answered(host)])
+    down = [(host, *_why(host, name)) for host in cluster.members if _answered(host) and host.host not in places]
+    proofs = (proof, *(proof for _host, _why_not, proof in down[:SHOWN]))
+    same: dict[str, list[str]] = {}
+    for host, why_not, _proof in down:
+        same.setdefault(why_not, []).append(host.host)
+    told = "".join(f"; {and_others(hosts)}: {why_not}" for why_not, hosts in list(same.items())[:SHOWN])
     if places:
         where = f"it runs on {and_others(places)} and does not renew its lock"
         remedy = f"read its log there (crictl logs of {name}): an API server that it cannot reach, an expired certificate or a slow etcd keeps it from leading"
@@ -104,4 +112,35 @@ def _stale(cluster: Cluster, role: Role, lock: Mapping[str, Any], places: list[s
         where = "it runs on no host that answered" + (f"; {silent} did not" if silent else "")
         remedy = f"see on the control-plane nodes why the kubelet runs none: the manifest {name}.yaml in its folder of static pods (gone, or not to be " \
             f"parsed), then the container's log (crictl ps -a --name {name})"
-    return Hit(f"no {role.title} leads since {at}: {where}", (proof,), f"{remedy}; until one leads, {role.means}", component=name)
+    return Hit(f"no {role.title} leads since {at}: {where}{told}", proofs, f"{remedy}; until one leads, {role.means}", component=name)
+
+
+def _answered(host: Host) -> bool:
+    return host.status == "ok" and host.statuses.get("instances") in ("ok", "absent")
+
+
+def _why(host: Host, name: str) -> tuple[str, Proof]:
+    """(why this host runs none, what says so). A container that does not start, or ends at once, tells it in its own log only."""
+    plane = host.control_plane
+    broken = next((item for item in plane.broken if item.component == name), None) if plane else None
+    use = next((item for item in plane.files if item.component == name), None) if plane else None
+    if broken:
+        said = f"its manifest does not parse ({one_line(broken.problem, 200)})"
+        return said, Proof("file", host.host, path=broken.path, line=broken.line, text=f"{said}: {one_line(broken.text, 200)}" if broken.text else said)
+    if use and plane and plane.kubelet_problem:
+        said = one_line(plane.kubelet_problem, 200)
+        return said, Proof("unit", host.host, object="kubelet", text=said)
+    if use:
+        said = "its manifest is there, and its container does not start or does not stay up"
+        return said, Proof("file", host.host, path=use.path, text=said)
+    if host.statuses.get("manifests") not in ("ok", "absent") or plane and plane.unread:
+        said = "none runs, and whether it has a manifest could not be read"
+    else:
+        said = "it has no manifest"
+    return said, Proof("file", host.host, path=f"{_folder(plane)}{name}.yaml", text=f"{said} of {name}" if said.startswith("it") else said)
+
+
+def _folder(plane: ControlPlane | None) -> str:
+    """Where its other manifests are; empty where there are none."""
+    paths = [item.path for item in (*plane.files, *plane.broken)] if plane else []
+    return f"{paths[0].rpartition('/')[0]}/" if paths else ""

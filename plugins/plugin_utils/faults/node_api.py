@@ -133,6 +133,7 @@ FAULTS = (
                     "Also where such a taint stays for more than a minute on a node that posts Ready.",
         remedy="Bring a controller manager back: its manifest, its log. Taking taints away by hand mends nothing.",
         risk=0,
+        needs=("instances", "manifests"),
         cluster_needs=("locks", "nodes"),
         cluster=nobody_leads,
         references=("https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/",

@@ -97,10 +97,12 @@ def test_no_controller_manager_runs(world):
         running = world.data(name, "instances")["processes"]
         running[:] = [one for one in running if one["component"] != MANAGER]
     dummy, (found,) = judged(world, "KM511")
-    assert found.summary == f"no controller manager leads since {STALE}: it runs on no host that answered"
+    assert found.summary == (f"no controller manager leads since {STALE}: it runs on no host that answered; "
+                             "m1, m2, m3: its manifest is there, and its container does not start or does not stay up")
     assert "kube-controller-manager.yaml" in found.remedy and "held by m1_x" in found.evidence[0].text
     world.silence("m3")
-    assert judged(world, "KM511")[1][0].summary.endswith("it runs on no host that answered; m3 did not")
+    assert judged(world, "KM511")[1][0].summary.endswith(
+        "it runs on no host that answered; m3 did not; m1, m2: its manifest is there, and its container does not start or does not stay up")
 
 
 def test_controller_managers_that_run_and_do_not_renew(world):

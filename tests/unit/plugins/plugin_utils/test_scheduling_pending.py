@@ -91,6 +91,24 @@ def test_no_scheduler_runs(world):
     assert "m2 did not" in judged(world, "KM203")[1][0].summary
 
 
+def test_which_schedulers_are_down_and_why(world):
+    """No manifest, one that does not parse, one whose container does not stay up, and one whose kubelet is down."""
+    stopped(world, "m1", "m2", "m3")
+    lock(world, renew_time=STALE)
+    files = {name: world.data(name, "manifests")["files"] for name in ("m1", "m2", "m3")}
+    files["m1"][:] = [one for one in files["m1"] if not one["name"].startswith(SCHEDULER)]
+    next(one for one in files["m2"] if one["name"].startswith(SCHEDULER))["text"] = "spec:\n\tcontainers: []\n"
+    _verdicts, (found,) = judged(world, "KM203")
+    assert "; m1: it has no manifest; m2: its manifest does not parse (" in found.summary
+    assert found.summary.endswith("; m3: its manifest is there, and its container does not start or does not stay up")
+    assert [(proof.host, proof.path) for proof in found.evidence[1:]] == [(name, f"/etc/kubernetes/manifests/{SCHEDULER}.yaml") for name in ("m1", "m2", "m3")]
+    assert found.evidence[2].line == 2
+    world.data("m3", "kubelet").update(process=None, unit={"active_state": "inactive"})
+    assert judged(world, "KM203")[1][0].summary.endswith("; m3: the kubelet does not run (unit inactive)")
+    files["m1"][:] = [dict(one, text=None, error="denied") for one in files["m1"]]
+    assert "; m1: none runs, and whether it has a manifest could not be read" in judged(world, "KM203")[1][0].summary
+
+
 def test_one_without_election_needs_no_lock(world):
     lock(world, renew_time=STALE)
     for name in ("m1", "m2", "m3"):
