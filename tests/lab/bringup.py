@@ -37,7 +37,7 @@ def wait_booted(node) -> None:
             raise ValueError(f"systemd says {state!r}")
         return True
 
-    nodes.wait(running, 90, f"systemd of {node.name}", every=0.5)
+    nodes.wait(running, 240, f"systemd of {node.name}", every=0.5)
 
 
 def start_again(node) -> None:
@@ -66,12 +66,12 @@ def prepare(cluster, node) -> None:
 chmod 700 /root/.ssh
 systemctl enable --now ssh >/dev/null 2>&1
 systemctl restart containerd
-i=0; until ctr version >/dev/null 2>&1; do i=$((i+1)); [ $i -lt 60 ]; sleep 0.5; done
+i=0; until ctr version >/dev/null 2>&1; do i=$((i+1)); [ $i -lt 240 ]; sleep 0.5; done
 cd /opt/kubemend-lab
 for tar in {tars}; do ctr -n k8s.io images import --snapshotter overlayfs $tar >/dev/null; done
 systemctl daemon-reload
 systemctl enable kubelet >/dev/null 2>&1
-""", timeout=240)
+""", timeout=480)
 
 
 def _swap_on() -> bool:
@@ -83,7 +83,7 @@ def _kubeadm(cluster, node, config: str, *argv) -> None:
     if cluster.layout == "kubespray":
         config = kubespray.adjusted(cluster.k8s, config)
     nodes.write(node, path, config, mode="600")
-    verbose = nodes.execute(node, ["kubeadm", *argv, "--config", path], timeout=420, check=False)
+    verbose = nodes.execute(node, ["kubeadm", *argv, "--config", path], timeout=600, check=False)
     if verbose.returncode:
         units = "journalctl -u kubelet -u containerd --no-pager -n 40 2>/dev/null; ls /var/log/pods 2>/dev/null"
         tail = nodes.execute(node, units, check=False).stdout.decode("utf-8", "replace")

@@ -38,7 +38,7 @@ class Changes:
             node = self._node(node)
             bringup.join(self, node)
             self.save()
-            self.wait(lambda: self._ready(node), 120, f"{node.name} to become Ready")
+            self.wait(lambda: self._ready(node), 300, f"{node.name} to become Ready")
             return node
 
     def add_node(self, role: str = "worker", labels: dict | None = None, join: bool = True) -> Node:

@@ -110,7 +110,7 @@ class Cluster(Changes):
     def of_role(self, role: str) -> list:
         return [node for node in self.nodes if node.role == role]
 
-    def exec(self, node, argv, timeout=60, check=True, input=None):  # the name that subprocess uses too
+    def exec(self, node, argv, timeout=120, check=True, input=None):  # the name that subprocess uses too
         return nodes.execute(self._node(node), argv, timeout, check, input)
 
     def read(self, node, path: str) -> bytes:
@@ -119,7 +119,7 @@ class Cluster(Changes):
     def write(self, node, path: str, data, mode: str | None = None, mtime: str | None = None) -> None:
         nodes.write(self._node(node), path, data, mode, mtime)
 
-    def kubectl(self, *args, input=None, check=True, node=None, timeout=60):
+    def kubectl(self, *args, input=None, check=True, node=None, timeout=120):
         """With admin.conf, but to that master's own API server: admin.conf names the first master's."""
         master = self._node(node) if node else next((n for n in self.of_role("master") if n.joined), None)
         if master is None:
@@ -134,7 +134,7 @@ class Cluster(Changes):
     def problems(self) -> list:
         return health.problems(self)
 
-    def wait_healthy(self, timeout: float = 240) -> None:
+    def wait_healthy(self, timeout: float = 480) -> None:
         def healthy():
             found = self.problems()
             if found:
@@ -186,7 +186,7 @@ class Cluster(Changes):
         note(f"{self.name} is up and healthy")
         return True
 
-    def settled(self, timeout: float = 20) -> bool:
+    def settled(self, timeout: float = 60) -> bool:
         """Healthy, or within a moment so: a heartbeat may be late on a busy machine."""
         if "absent" in self.container_states().values():
             return False

@@ -26,7 +26,7 @@ def create_namespace(cluster, namespace: str) -> None:
     """With its service account: a Job that comes before it fails at first, which is no surplus."""
     cluster.kubectl("create", "namespace", namespace)
     cluster.wait(lambda: cluster.kubectl("-n", namespace, "get", "serviceaccount", "default", check=False)
-                 .returncode == 0, 60, f"the service account of {namespace}")
+                 .returncode == 0, 180, f"the service account of {namespace}")
 
 
 def create(cluster, namespace: str, count: int, round_: int) -> None:
@@ -73,7 +73,7 @@ def running(cluster, namespace: str) -> list:
     return [item["metadata"]["name"] for item in items if item["status"].get("phase") == "Running"]
 
 
-def remove(cluster, namespace: str, timeout: float = 120) -> None:
+def remove(cluster, namespace: str, timeout: float = 300) -> None:
     cluster.kubectl("delete", "namespace", namespace, "--ignore-not-found", "--wait=false", timeout=60)
     cluster.wait(lambda: cluster.kubectl("get", "namespace", namespace, check=False).returncode == 1, timeout,
                  f"namespace {namespace} to end", every=2)

@@ -61,7 +61,7 @@ def restart(cluster, node: str, component: str) -> None:
     before = [pid for pid, _argv in processes(cluster, node, component)]
     if before:
         cluster.exec(node, ["kill", *map(str, before)])
-    cluster.wait(lambda: [pid for pid, _argv in processes(cluster, node, component) if pid not in before], 120,
+    cluster.wait(lambda: [pid for pid, _argv in processes(cluster, node, component) if pid not in before], 240,
                  f"another {component} on {node}")
 
 
@@ -73,13 +73,13 @@ def away(cluster, names, component: str):
         for name in names:
             cluster.exec(name, f"mv {manifest(component)} {aside}")
         for name in names:
-            cluster.wait(lambda node=name: not processes(cluster, node, component), 180, f"{component} of {name} to end")
+            cluster.wait(lambda node=name: not processes(cluster, node, component), 300, f"{component} of {name} to end")
         yield
     finally:
         for name in names:
             cluster.exec(name, f"if [ -e {aside} ]; then mv {aside} {manifest(component)}; fi")
         for name in names:
-            cluster.wait(lambda node=name: len(processes(cluster, node, component)) == 1, 180, f"{component} of {name} to run again")
+            cluster.wait(lambda node=name: len(processes(cluster, node, component)) == 1, 300, f"{component} of {name} to run again")
 
 
 def election_off(cluster, node: str, component: str) -> bool:

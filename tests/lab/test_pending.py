@@ -80,8 +80,21 @@ def pods(cluster, namespace):
     return made
 
 
-BEAT = "lab-beat"
-FILE, SCRIPT = "/root/lab-full.json", "/root/lab-beat.sh"
+BEAT, NAMED = "lab-beat", "lab-named"
+
+
+@contextlib.contextmanager
+def looping(cluster, unit, item, seconds, command):
+    """A unit on m1 that gives this object, with NOW as the time, to kubectl again and again, however slow a run is."""
+    kubectl = f"kubectl --kubeconfig=/etc/kubernetes/admin.conf --server=https://{cluster.node('m1').ip}:6443"
+    files = f"/root/{unit}.json", f"/root/{unit}.sh"
+    cluster.write("m1", files[0], json.dumps(item))
+    cluster.write("m1", files[1], f"while sleep {seconds}; do sed \"s/NOW/$(date -u +%Y-%m-%dT%H:%M:%SZ)/\" {files[0]} | {kubectl} {command} -f -; done\n")
+    try:
+        cluster.exec("m1", ["systemd-run", f"--unit={unit}", "/bin/sh", files[1]])
+        yield
+    finally:
+        cluster.exec("m1", f"systemctl stop {unit} 2>/dev/null; systemctl reset-failed {unit} 2>/dev/null; rm -f {' '.join(files)}", check=False)
 
 
 @contextlib.contextmanager
@@ -91,16 +104,11 @@ def full_node(cluster):
     ready = {"type": "Ready", "status": "True", "reason": "Lab", "lastTransitionTime": now, "lastHeartbeatTime": "NOW"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": FULL, "labels": {"kubernetes.io/hostname": FULL}},
             "status": {"capacity": has, "allocatable": has, "conditions": [ready]}}
-    kubectl = f"kubectl --kubeconfig=/etc/kubernetes/admin.conf --server=https://{cluster.node('m1').ip}:6443"
-    beat = f"while sleep 2; do sed \"s/NOW/$(date -u +%Y-%m-%dT%H:%M:%SZ)/\" {FILE} | {kubectl} replace --raw /api/v1/nodes/{FULL}/status -f -; done\n"
-    cluster.write("m1", FILE, json.dumps(node))
-    cluster.write("m1", SCRIPT, beat)
     cluster.kubectl("create", "--validate=false", "-f", "-", input=json.dumps(node).replace("NOW", now))
     try:
-        cluster.exec("m1", ["systemd-run", f"--unit={BEAT}", "/bin/sh", SCRIPT])
-        yield
+        with looping(cluster, BEAT, node, 2, f"replace --raw /api/v1/nodes/{FULL}/status"):
+            yield
     finally:
-        cluster.exec("m1", f"systemctl stop {BEAT} 2>/dev/null; systemctl reset-failed {BEAT} 2>/dev/null; rm -f {FILE} {SCRIPT}", check=False)
         cluster.kubectl("delete", "node", FULL, "--ignore-not-found", check=False)
 
 
@@ -139,9 +147,27 @@ def refusing(cluster, spaces):
     gpu.create(cluster, quota, {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
     gpu.create(cluster, limits, {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": [
         {"type": "Container", "max": {"cpu": "1"}}]}})
-    time.sleep(5)  # an API server learns of both by a watch
+    greedy = {"limits": {"cpu": "2"}, "requests": {"cpu": "2"}}
+    for master in cluster.of_role("master"):  # each API server learns of both by a watch
+        for space, resources in ((quota, None), (limits, greedy)):
+            cluster.wait(lambda node=master, space=space, resources=resources: refused(cluster, node, space, pod(cluster, "tried", None, resources=resources)),
+                         120, f"{master.name} to refuse pods of {space}")
     gpu.create(cluster, quota, workload(cluster, "quota"))
-    gpu.create(cluster, limits, workload(cluster, "limits", resources={"limits": {"cpu": "2"}, "requests": {"cpu": "2"}}))
+    gpu.create(cluster, limits, workload(cluster, "limits", resources=greedy))
+    for space in spaces:  # of a Job, and of both Deployments
+        cluster.wait(lambda space=space: b"FailedCreate" in cluster.kubectl("-n", space, "get", "events", "-o", "jsonpath={.items[*].reason}").stdout,
+                     180, f"a pod of {space} not to be made")
+
+
+def refused(cluster, node, space, item):
+    """Whether that API server would not take it."""
+    return cluster.kubectl("-n", space, "create", "--dry-run=server", "--validate=false", "-f", "-", input=json.dumps(item), check=False, node=node).returncode
+
+
+def looked_at(cluster, namespace, name):
+    """Whether a scheduler has said that it finds no node for it."""
+    conditions = next(one for one in gpu.pods(cluster, namespace) if one["metadata"]["name"] == name)["status"].get("conditions") or ()
+    return any(one["type"] == "PodScheduled" and one["status"] == "False" for one in conditions)
 
 
 def ready(cluster, name):
@@ -164,10 +190,11 @@ def test_each_reason_is_told_apart(cluster, play):
     with spoilt(cluster, namespace) as spaces:
         cluster.wait(lambda: not ready(cluster, "m3"), 240, "m3 to be not ready")
         cluster.wait(lambda: ready(cluster, FULL), 180, f"{FULL} to be ready")
-        begun = time.monotonic()
         gpu.create(cluster, namespace, *pods(cluster, namespace))
         refusing(cluster, spaces)
-        time.sleep(10)
+        for name in ("cordoned", "hungry", "spread", "tainted", "volume"):
+            cluster.wait(lambda name=name: looked_at(cluster, namespace, name), 180, f"the scheduler to look at {name}")
+        begun = time.monotonic()
         # Whoever names a pod need not wait.
         for name, node in (("cordoned", "m2"), ("hungry", "w1")):
             done, report = play("-e", f"kubemend_pod={namespace}/{name}", name="pods_stay_pending")
@@ -176,8 +203,11 @@ def test_each_reason_is_told_apart(cluster, play):
             assert node in found.replace(",", " ").split() and not of(report, "KM211", "nowhere"), found
         time.sleep(max(0.0, begun + WAITED + 25 - time.monotonic()))
         cluster.wait(lambda: ready(cluster, FULL), 120, f"{FULL} to be ready still")
-        gpu.create(cluster, namespace, pod(cluster, "named", None, nodeName=GONE))  # soon collected as garbage
-        done, report = play(name="pods_stay_pending")
+        # Within a minute it is collected as garbage.
+        named = pod(cluster, "named", None, nodeName=GONE)
+        with looping(cluster, NAMED, named, 2, f"-n {namespace} create --validate=false"):
+            cluster.wait(lambda: [one for one in gpu.pods(cluster, namespace) if one["metadata"]["name"] == "named"], 60, f"a pod that names {GONE}")
+            done, report = play(name="pods_stay_pending")
         print(done.stdout)
         expected = {name: code for name, code in CODES.items() if name != "gated" or paths.version_tuple(cluster.k8s) >= GATES_SINCE}
         told = {name: sorted({one["code"] for one in report["findings"] if of(report, one["code"], name)} - {"KM513", "KM514", "KM512"})
