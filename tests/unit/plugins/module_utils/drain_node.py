@@ -6,6 +6,7 @@
 import contextlib
 import copy
 import datetime
+import multiprocessing.sharedctypes
 import threading
 import time
 
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, cordon, disruption, drain, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, cordon, disruption, drain, drain_api, proof
 
 from tests.unit.plugins.module_utils.api_node import UID, Api, made
 from tests.unit.plugins.module_utils.change_node import RUN
@@ -62,6 +63,23 @@ def budget(name: str, app: str, allowed: int = 0, healthy: int = 1, desired: int
             "status": {"disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": desired, "expectedPods": expected, "observedGeneration": 1}}
 
 
+class Clock:
+    """The drain's own clock, in the place of its `time`: a test says when its time is over, however slow the machine is.
+
+    The drain is at work in a process of its own, hence the shared memory.
+    """
+
+    def __init__(self) -> None:
+        self._ahead = multiprocessing.sharedctypes.RawValue("d", 0.0)
+        self.sleep, self.time = time.sleep, time.time
+
+    def monotonic(self) -> float:
+        return time.monotonic() + float(self._ahead.value)
+
+    def over(self) -> None:
+        self._ahead.value = 1e6
+
+
 class Cluster(Api):
     """ends: seconds that an evicted pod takes; refusals: answers that the next evictions get; on_end(pod): what its controller does then."""
 
@@ -74,7 +92,7 @@ class Cluster(Api):
         self.refusals: "list[tuple[int, Any]]" = []
         self.asked: "list[tuple[str, float, Any, bool]]" = []
         self.on_end: Any = lambda gone: None
-        self.dead = False
+        self.dead, self.clock = False, Clock()
         for name in ("w1", "w2"):
             self.put(NODES + name, node(name))
             self.put(LEASES + name, {"spec": {"renewTime": stamp(1), "leaseDurationSeconds": 40}})
@@ -96,6 +114,26 @@ class Cluster(Api):
 
     def evicted(self) -> "list[str]":
         return [name for name, dummy, code, dry in self.asked if code == 201 and not dry]
+
+    def over_when(self, met: Any) -> None:
+        """The time limit of the drain is reached once this is so, and the drain has looked at its pods since."""
+        looks = []
+
+        def before(method: str, path: str) -> None:
+            if path == "/api/v1/pods" and met():
+                looks.append(path)
+                if len(looks) > 1:
+                    self.clock.over()
+
+        self.before = before
+
+    def let_go(self) -> None:
+        """Every pod that is ending ends now, and those that are told to later end at once."""
+        with self.lock:
+            self.ends = 0.0
+            for one in self.pods_by_uid.values():
+                if "over" in one:
+                    one["over"] = 0.0
 
     def _pass(self) -> None:
         """What the kubelets did meanwhile."""
@@ -184,17 +222,19 @@ class Cluster(Api):
 @contextlib.contextmanager
 def served(monkeypatch: pytest.MonkeyPatch, cluster: "Cluster | None" = None) -> "Iterator[Cluster]":
     """That cluster, and a drain that is not patient."""
-    for module, name, value in ((drain, "POLL", 0.02), (drain, "TELL", 0.1), (drain, "HELD_SECONDS", 0.1), (drain, "LEASE_WAIT", 0.05),
+    for module, name, value in ((drain, "POLL", 0.02), (drain, "TELL", 0.1), (drain, "HELD_SECONDS", 0.1), (drain, "LEASE_WAIT", 1),
                                 (drain, "BACK_SECONDS", 0.1),
                                 (disruption, "RETRY", 0.05), (cordon, "PAUSE", 0.01), (apply_api, "READY_SECONDS", 0.1)):
         monkeypatch.setattr(module, name, value)
     cluster = cluster or Cluster()
+    for module in (drain, drain_api):
+        monkeypatch.setattr(module, "time", cluster.clock)
     with made(monkeypatch, cluster):
         yield cluster
 
 
 def params(tmp_path: Path, run_id: str = RUN, remedy: str = "drain", check: bool = False, **more: Any) -> "dict[str, Any]":
-    change = dict({"kind": remedy, "cluster_uid": UID, "node": "w1", "timeout": 1, "max_unavailable": 1, "allow": [], "reason": "test"}, **more)
+    change = dict({"kind": remedy, "cluster_uid": UID, "node": "w1", "timeout": 120, "max_unavailable": 1, "allow": [], "reason": "test"}, **more)
     step = {"id": "01-m1-" + remedy, "host": "m1", "code": ["KM301"], "remedy": remedy, "target": "w1", "change": None if remedy == "recover" else change}
     return {"run_id": run_id, "step": step, "lock": None, "check": check, "root": str(tmp_path / "kubemend")}
 
