@@ -100,10 +100,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     environment["ANSIBLE_COLLECTIONS_PATH"] = next(path for path in sys.path if Path(path, "ansible_collections", "kubemend").is_dir())
     command = [sys.executable, "-m", "ansible", "playbook", "-i", str(folder / "inventory.json"), str(folder / "play.yml"), "-e",
                json.dumps({"folder": str(folder), "cases": CASES})]
-    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     real = (folder / "sent.h-done").read_bytes()
-    check = subprocess.run([*command, "--check"], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    check = subprocess.run([*command, "--check"], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=900)
     return {**json.loads((folder / "results.json").read_text()), "folder": folder, "output": done.stdout + done.stderr, "check": check.stdout,
             "real": real, "looked": (folder / "sent.h-done").read_bytes()[len(real):]}
 
@@ -183,3 +183,14 @@ def test_check_mode_only_asks_and_leaves_no_line_of_a_step(ran: dict[str, Any]) 
     assert (ran["folder"] / "good" / "looks.jsonl").stat().st_mode & 0o777 == 0o600
     assert len((ran["folder"] / "good" / "steps.jsonl").read_text().splitlines()) == 4
     assert evidence.file_name("m1") == "m1.json"
+
+
+@pytest.mark.parametrize("change, seconds", [(None, 0), ({"kind": "drain", "node": "w1"}, 0), ({"kind": "drain", "node": "w1", "ready_seconds": 40}, 40)])
+def test_a_node_that_may_take_its_time_is_given_it_in_check_mode_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Any, seconds: int) -> None:
+    """A drain behind a start of the kubelet waits for the node to be ready before it says anything."""
+    asked: list[Any] = []
+    action = apply_step.ActionModule.__new__(apply_step.ActionModule)
+    monkeypatch.setattr(action, "_ask", lambda host, params, task_vars: asked.append(params["timeout"]) or ("ok", "", {**DONE, "state": "skipped"}))
+    (tmp_path / "plan.json").write_text(run_folder.plan_text(RUN, {}, [Step("01-d", "m1", "KM301", "drain", 3, "w1", cluster="a", allowed=True, change=change)]))
+    assert action._look(str(tmp_path), "01-d", "m1", {"kubeconfig": None, "kubectl": None}, {})["state"] == "skipped"
+    assert asked == [apply_step.apply_step.LOOK + seconds]

@@ -125,6 +125,12 @@ def test_huge_pages_are_counted_and_told(gpus):
     assert found(world) == {"KM320", "KM321"} and "ask for 128 MiB hugepages-2Mi were put on w1" in finding(world, "KM321").summary
 
 
+@pytest.mark.parametrize(("mark", "codes"), [(None, {"KM320", "KM321"}), ("u-static", {"KM320"})])
+def test_a_static_pod_that_was_rejected_was_not_put_there_by_its_template(gpus, mark, codes):
+    """Its mirror has a nodeName as if somebody had set it, and no template to take it out of: those that were scheduled filled the node."""
+    assert found(gpus([lacking(placed=True, hash=mark)], [asking("a", 1400), asking("b", 100)])) == codes
+
+
 def test_what_the_kubelet_lacked_is_told_in_peoples_units(gpus):
     assert "(cpu: 0.8 asked for, 0.5 available)" in finding(gpus([lacking()]), "KM320").summary
     late = lacking(resource="memory", asked=2 ** 30, used=2 ** 31, there=5 * 2 ** 29)

@@ -314,3 +314,10 @@ def test_process_ids_that_are_used_up_are_told_with_the_way_out(node):
     assert "/proc/sys/kernel/pid_max is 32768" in node.said("KM411")
     node.seen["kernel"].update({PID_MAX: "4194304", "kernel.threads-max": "30000"})
     assert "kernel.threads-max = 60000" in node.finding("KM411").remedy
+
+
+def test_where_process_ids_cannot_be_higher_no_higher_number_is_offered(node):
+    node.seen["threads"] = 4194000
+    node.seen["kernel"].update({PID_MAX: "4194304", "kernel.threads-max": "8000000"})
+    remedy = node.finding("KM411").remedy
+    assert remedy.endswith("podPidsLimit of the kubelet's configuration bounds a pod; kernel.pid_max cannot be higher") and "sysctl -w" not in remedy
