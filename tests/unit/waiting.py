@@ -20,3 +20,18 @@ def until(met: Callable[[], object], seconds: float = LIMIT, pause: float = 0.02
             return bool(met())
         time.sleep(pause)
     return True
+
+
+class Clock:
+    """`time` for code under test that waits: it passes as that code sleeps, and not otherwise."""
+
+    def __init__(self) -> None:
+        self.now = time.time()
+
+    def time(self) -> float:
+        return self.now
+
+    monotonic = time
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds

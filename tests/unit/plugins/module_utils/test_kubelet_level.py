@@ -21,6 +21,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import (
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, devices, files, spec
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal as collector
 
+from tests.unit.waiting import Clock
+
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 FIRST = 5_000_000  # no process of this machine has such a number
 
@@ -39,6 +41,7 @@ class Node:
         monkeypatch.setattr(proof, "ticks", lambda pid: ticks(pid) if pid < FIRST else pid * 10 if pid == self.pid else None)
         monkeypatch.setattr(kubelet_restart, "Kubelet", self._look)
         monkeypatch.setattr(kubelet_restart, "_systemctl", self._systemctl)
+        monkeypatch.setattr(kubelet_restart, "time", Clock())
         monkeypatch.setattr(kubelet_restart, "STABLE", 0.05)
         monkeypatch.setattr(kubelet_restart, "PAUSE", 0.01)
         monkeypatch.setattr(kubelet_restart, "SECONDS", 0.4)

@@ -6,7 +6,6 @@
 import base64
 import json
 import os
-import time
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +16,8 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
     apply_step, durable, guard, journal, kubelet_restart, lock, manager_reset, proof, revert, revert_run)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, devices
+
+from tests.unit.waiting import Clock
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 FIRST = 5_000_000  # no process of this machine has such a number
@@ -37,6 +38,9 @@ class Node:
         self.unit: dict[str, Any] = {"name": "kubelet.service", "environment_files": [], "need_daemon_reload": False}
         ticks = proof.ticks
         monkeypatch.setattr(proof, "ticks", lambda pid: ticks(pid) if pid < FIRST else pid * 10 if pid == self.pid else None)
+        self.clock = Clock()
+        for module in (kubelet_restart, manager_reset):
+            monkeypatch.setattr(module, "time", self.clock)
         monkeypatch.setattr(kubelet_restart, "Kubelet", self._look)
         monkeypatch.setattr(kubelet_restart, "_systemctl", self._systemctl)
         for module, names in ((kubelet_restart, {"STABLE": 0.05, "PAUSE": 0.01, "SECONDS": 0.4}),
@@ -47,9 +51,9 @@ class Node:
         monkeypatch.setattr(devices, "running", set)
 
     def _look(self) -> Any:
-        if self.ends and time.time() > self.ends:
+        if self.ends and self.clock.time() > self.ends:
             self.pid, self.ends = 0, 0.0
-        process = {"pid": self.pid, "started_at": time.time() if self.ends else 1000.0} if self.pid else None
+        process = {"pid": self.pid, "started_at": self.clock.time() if self.ends else 1000.0} if self.pid else None
         evidence = {"unit": self.unit, "process": process, "config": None, "config_dropins": [],
                     "healthz": {"status": 200 if self.pid else None, "error": "refused"}}
         return SimpleNamespace(evidence=evidence, pid=self.pid or None, ticks=self.pid * 10 or None, argv=list(self.argv), healthy=bool(self.pid),
@@ -367,7 +371,7 @@ def test_systemctl_that_hangs(node: Node, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_one_that_is_about_to_end_is_not_taken_for_healthy(node: Node) -> None:
     """Over its state it answers healthz, and then ends."""
-    node.pid, node.ends = FIRST, time.time() + 0.3
+    node.pid, node.ends = FIRST, node.clock.time() + 0.3
     assert node.do(node.lend()) == ("proven", "") and WORD in node.argv
 
 
@@ -390,7 +394,7 @@ def test_an_interrupted_reset_whose_kubelet_is_about_to_end(node: Node) -> None:
     wanted = node.reset()
     node.do(wanted)
     node.state.write_text(json.dumps({"policyName": "none"}))
-    node.pid, node.ends = FIRST, time.time() + 0.3
+    node.pid, node.ends = FIRST, node.clock.time() + 0.3
     answer = apply_step.work(node.forget("03-reset"))
     assert answer["state"] == "done" and "was not moved yet" in answer["reason"] and not node.pid
 
