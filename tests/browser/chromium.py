@@ -26,7 +26,7 @@ OPTIONS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--no-first-run",
     "--no-default-browser-check", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
     "--disable-default-apps", "--hide-scrollbars", "--force-color-profile=srgb", "--window-size=1280,900")
-PATIENCE = 60
+PATIENCE = 300
 # It wants its pipes as descriptors 3 and 4, which ours may be the other way round.
 START = ("import fcntl, os, sys; pair = [fcntl.fcntl(int(number), fcntl.F_DUPFD_CLOEXEC, 10) for number in sys.argv[1:3]]; "
          "os.dup2(pair[0], 3); os.dup2(pair[1], 4); os.execvp(sys.argv[3], sys.argv[3:])")
@@ -167,6 +167,6 @@ def browser() -> Iterator[Browser]:
                 os.close(to_write)  # it ends when nobody can speak to it any more
                 os.close(back_read)
                 try:
-                    process.wait(10)
+                    process.wait(60)
                 except subprocess.TimeoutExpired:
                     os.killpg(process.pid, 9)

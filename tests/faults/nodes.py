@@ -266,12 +266,8 @@ def _stray(_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _configured(_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    import time
-
     with step_node.made(monkeypatch) as node:
-        node.write_manifest([f"--config={node.config}"])
-        time.sleep(1.2)  # the file is older than the process then
-        node.wait_healthy()
+        node.configure()
         yield node
 
 

@@ -245,7 +245,7 @@ def test_something_else_lies_there(case: Case, what: str) -> None:
         answers = node.work(steps, RUN)
         where = (case.name, what, answers)
         judged.one_sentence(answers[-1], where)
-        assert time.monotonic() - begin < 60, where
+        assert time.monotonic() - begin < 600, where
         if answers[-1]["state"] == "done":
             assert what == "link" and path.is_symlink(), where
         else:

@@ -121,7 +121,7 @@ class Operator:
             ANSIBLE_DEPRECATION_WARNINGS="0", LC_ALL="C.UTF-8")
         clean.update(env or {})
         done = subprocess.run([sys.executable, "-m", "ansible", "playbook", playbook, *where, *args], cwd=self.cwd, env=clean,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=900)
         return Finished(done.returncode, done.stdout, done.stderr, self.folder)
 
     def write(self, name: str, text: str) -> Path:

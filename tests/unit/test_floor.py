@@ -68,7 +68,7 @@ ENDS = sorted({min(PYTHONS), max(PYTHONS)})
 
 
 def _run(python: str, program: bytes, mark: str) -> object:
-    done = subprocess.run([python, "-I", "-S", "-"], input=program, capture_output=True, check=False, timeout=60)
+    done = subprocess.run([python, "-I", "-S", "-"], input=program, capture_output=True, check=False, timeout=600)
     assert mark.encode() in done.stdout, done.stderr.decode()[-2000:]
     assert done.stderr == b""
     return json.loads(done.stdout.decode("ascii").split(mark + " ", 1)[1])
@@ -108,7 +108,7 @@ def test_a_python_below_the_floor_says_so() -> None:
     if not old:
         pytest.skip("Python 2.7 was not found on this machine")
     program = node_program.build(ENTRY, SHIP, {}, "MARK")
-    done = subprocess.run([old[0], "-S", "-E", "-"], input=program, capture_output=True, check=False, timeout=60)
+    done = subprocess.run([old[0], "-S", "-E", "-"], input=program, capture_output=True, check=False, timeout=600)
     assert done.stdout.decode().strip() == 'MARK {"python": "2.7"}'
-    greeting = subprocess.run([old[0], *node_action.FLAGS.split()], input=program, capture_output=True, check=False, timeout=60)
+    greeting = subprocess.run([old[0], *node_action.FLAGS.split()], input=program, capture_output=True, check=False, timeout=600)
     assert "Unknown option: -I" in greeting.stderr.decode()

@@ -25,7 +25,7 @@ from tests import schemas
 from tests.unit import lying_node
 from tests.unit.conftest import COLLECTIONS
 
-LIMIT = 5
+LIMIT = 30
 FORKS = 6
 MASTERS = ("keys", "words", "flood", "types", "module")
 # What a worker of Ansible may grow by, and what it and its parent are before: of all that runs at once, by their share of each page.
@@ -94,7 +94,7 @@ def audited(folder: Path, liars: tuple[str, ...], *arguments: str) -> dict[str, 
                                                              env=clean) as process:
         watched = Watched(process)
         try:
-            rc = process.wait(timeout=400)
+            rc = process.wait(timeout=1500)
         finally:
             process.kill()
     written = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
@@ -183,4 +183,4 @@ def test_only_the_controller_says_whose_evidence_it_is(run: dict[str, Any]) -> N
 def test_time_and_memory(run: dict[str, Any]) -> None:
     figures = f"{run['seconds']:.0f} s, largest {run['watched'].largest >> 20} MiB, together {run['watched'].together >> 20} MiB"
     print(figures)
-    assert run["seconds"] < 240 and 0 < run["watched"].largest < LARGEST and run["watched"].together < TOGETHER, figures
+    assert run["seconds"] < 1200 and 0 < run["watched"].largest < LARGEST and run["watched"].together < TOGETHER, figures

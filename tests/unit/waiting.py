@@ -34,4 +34,5 @@ class Clock:
     monotonic = time
 
     def sleep(self, seconds: float) -> None:
+        time.sleep(0)  # tests/faults interrupt whoever waits
         self.now += seconds

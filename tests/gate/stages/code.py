@@ -30,7 +30,7 @@ def unit(context: Context) -> counts.Counts:
     found = counts.Counts()
     extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {}
     for label, folder in (("", "tests/unit"), ("-gate", "tests/gate"), ("-faults", "tests/faults")):
-        found.add(pytest(context, folder, label=label, timeout=4 * 3600 if context.full else 2400, **extra))
+        found.add(pytest(context, folder, label=label, timeout=4 * 3600 if context.full else 7200, **extra))
     return found
 
 
@@ -46,7 +46,7 @@ def browser(context: Context) -> counts.Counts:
     """report.html as a browser shows it; pictures and figures lie in tests/output/browser."""
     if machine.need({"chromium": "chromium"}):
         return counts.skipped("chromium is not installed, and cannot be installed here")
-    return pytest(context, "tests/browser", timeout=600)
+    return pytest(context, "tests/browser", timeout=1800)
 
 
 def floor(context: Context) -> counts.Counts:

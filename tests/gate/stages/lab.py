@@ -74,7 +74,7 @@ def molecule(context: Context) -> counts.Counts:
 
 def fresh(context: Context) -> counts.Counts:
     """The quick start, word by word, and an audit as an ordinary user, on plain machines."""
-    return pytest(context, "tests/fresh", timeout=900)
+    return pytest(context, "tests/fresh", timeout=2700)
 
 
 def inventory(images: dict[str, str]) -> pathlib.Path:

@@ -67,7 +67,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     def play(text: str, *options: str) -> str:
         (folder / "play.yml").write_text(text)
         command = [sys.executable, "-m", "ansible", "playbook", "-i", str(folder / "inventory.json"), str(folder / "play.yml"), "-e", f"folder={folder}"]
-        done = subprocess.run([*command, *options], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run([*command, *options], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=900)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 

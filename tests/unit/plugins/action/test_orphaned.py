@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 
 from tests.unit.plugins.plugin_utils import test_reverting
+from tests.unit.waiting import until
 
 RUN, FORMER, HOSTS = "20261121T090000Z-1a2b3c", test_reverting.OLD, ("w1", "w2")
 # Whatever the first host is asked for goes well: nothing but the controller's end keeps anybody from the second one.
@@ -27,7 +27,7 @@ ANSWER = {"targets": [], "paths": [test_reverting.file("restored", "result")], "
 SSH = """#!/bin/bash
 for word in "$@"; do case $word in h-*) host=$word ;; esac; done
 cat > sent.$host; echo $PPID > asked.$host
-for _ in {1..300}; do [ -e gone ] && break; sleep 0.1; done
+for _ in {1..6000}; do [ -e gone ] && break; sleep 0.1; done
 printf '\\n%%s %%s\\n' "$(grep -ao 'KUBEMEND-[0-9a-f]*' sent.$host | tail -1)" '%s'
 """
 PLAY = """
@@ -50,9 +50,7 @@ def _works(pid: int) -> bool:
 
 
 def _wait(what) -> None:
-    end = time.monotonic() + 60
-    while not what() and time.monotonic() < end:
-        time.sleep(0.1)
+    until(what, 300, 0.1)
 
 
 @pytest.fixture

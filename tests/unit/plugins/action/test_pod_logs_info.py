@@ -39,7 +39,7 @@ PLAY = """
       vars: {ansible_connection: local, ansible_become: false}
 """
 SSH = """#!/bin/bash
-case " $* " in *" silent "*) echo "ssh: connect to host silent port 22: Connection timed out" >&2; exit 255 ;; esac
+case " $* " in *" silent "*) cat >/dev/null; echo "ssh: connect to host silent port 22: Connection timed out" >&2; exit 255 ;; esac
 exec /bin/sh -c "${@: -1}"
 """
 SYSTEMCTL = "#!/bin/sh\nprintf 'Id=kubelet.service\\nLoadState=loaded\\nActiveState=active\\nMainPID=0\\n'\n"
@@ -52,7 +52,7 @@ def _play(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     environment.update(HOME=str(folder), ANSIBLE_HOST_KEY_CHECKING="0", ANSIBLE_LOCAL_TEMP=str(folder / "tmp"), PATH=f"{folder}/bin:{os.environ['PATH']}")
     environment["ANSIBLE_COLLECTIONS_PATH"] = next(path for path in sys.path if Path(path, "ansible_collections", "kubemend").is_dir())
     return subprocess.run([sys.executable, "-m", "ansible", "playbook", "-i", str(folder / "inventory.json"), str(folder / "play.yml")], env=environment,
-                          cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+                          cwd=folder, capture_output=True, text=True, check=False, timeout=900)
 
 
 @pytest.fixture(scope="module")

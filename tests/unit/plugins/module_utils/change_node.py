@@ -144,14 +144,14 @@ def traced(folder: Path, action: Callable[[], Any], inject: "str | None" = None)
     command = [STRACE or "strace", "-qq", "-y", "-s", "400", "-o", str(log), "-e", "trace=" + CALLS, "-p", str(pid)]
     strace = subprocess.Popen(command + (["-e", "inject=" + inject] if inject else []), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while not log.exists() or READY + "(" not in log.read_text(errors="replace"):
             assert time.monotonic() < end and strace.poll() is None, "strace did not attach"
             time.sleep(0.002)
     finally:
         os.close(mine)  # the child goes on
         status = os.waitpid(pid, 0)[1]
-        strace.wait(20)
+        strace.wait(120)
     calls = [Call(*found) for found in re.findall(r"^(?:\d+ +)?(\w+)\((.*)$", log.read_text(errors="replace"), re.M) if found[0] != READY]
     return Ended(os.WIFSIGNALED(status), json.loads(answer.read_text()) if answer.exists() else None, calls)
 

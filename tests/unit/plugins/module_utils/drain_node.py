@@ -71,7 +71,14 @@ class Clock:
 
     def __init__(self) -> None:
         self._ahead = multiprocessing.sharedctypes.RawValue("d", 0.0)
-        self.sleep, self.time = time.sleep, time.time
+
+    @staticmethod
+    def sleep(seconds: float) -> None:
+        time.sleep(seconds)  # looked up now: tests/faults interrupt whoever waits
+
+    @staticmethod
+    def time() -> float:
+        return time.time()
 
     def monotonic(self) -> float:
         return time.monotonic() + float(self._ahead.value)

@@ -75,7 +75,7 @@ class Node:
         return path
 
     def read(self, *components: str, **params: object) -> dict:
-        return pod_logs.read({"components": list(components) or ["kube-scheduler"], "seconds_back": 100.0, "timeout": 20, **params})
+        return pod_logs.read({"components": list(components) or ["kube-scheduler"], "seconds_back": 100.0, "timeout": 300, **params})
 
 
 def a_node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:

@@ -13,6 +13,7 @@ import datetime
 import hashlib
 import http.server
 import os
+import random
 import shutil
 import signal
 import socket
@@ -30,6 +31,8 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, guard, prove, runtime
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs, unit
+
+from tests.unit.waiting import until
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 STATIC = "0::/kubepods/burstable/pod" + "a1" * 16 + "/" + "b2" * 32 + "\n"
@@ -99,9 +102,14 @@ def sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody has, below those that the kernel gives to whoever asks for any: nobody else is given them meanwhile."""
+    found: list[int] = []
+    while len(found) < count:
+        port = random.SystemRandom().randrange(12000, 30000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found += [port] if port not in found else []
+    return found
 
 
 class Node:
@@ -113,7 +121,7 @@ class Node:
             folder.mkdir()
         self.manifest, self.config = self.folder / "kube-scheduler.yaml", path / "scheduler.conf"
         self.config.write_text("leaderElection:\n  leaderElect: false\n")
-        self.port, self.kubelet_port = free_port(), free_port()
+        self.port, self.kubelet_port = free_ports(2)
         self.socket = path / "containerd.sock"
         self._unix = socket.socket(socket.AF_UNIX)
         self._unix.bind(str(self.socket))
@@ -147,19 +155,29 @@ class Node:
         return prove.instances("kube-scheduler")
 
     def wait_healthy(self) -> None:
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            if self.running() and files.text(f"/proc/{self.running()[0].pid}/comm") and prove.ask("kube-scheduler", self.running()[0], [])["healthz"] == 200:
-                return
-            time.sleep(0.05)
-        raise AssertionError("the fake node did not come up")
+        assert until(self._healthy), "the fake node did not come up"
+
+    def _healthy(self) -> bool:
+        running = self.running()
+        return bool(running) and prove.ask("kube-scheduler", running[0], [])["healthz"] == 200
+
+    def wait_restarted(self, former: Any) -> None:
+        """Another scheduler than this one (prove.Instance) runs, alone, and is healthy."""
+        assert until(lambda: [one.identity != former.identity for one in self.running()] == [True] and self._healthy()), "it was not restarted"
+
+    def configure(self) -> None:
+        """The scheduler gets its configuration from a file, which is older than its process."""
+        before, = self.running()
+        os.utime(self.config, (time.time() - 60, time.time() - 60))
+        self.write_manifest([f"--config={self.config}"])
+        self.wait_restarted(before)
 
     def step(self, old: bytes = b"--leader-elect=false", new: bytes = b"--leader-elect=true", **more: Any) -> dict[str, Any]:
         data = self.manifest.read_bytes()
         at = data.index(old)
         process = self.running()[0]
         made = {
-            "id": "01-m2-kube-scheduler-edit", "host": "m2", "code": ["KM101"], "remedy": "edit_manifest", "target": str(self.manifest), "limit": 15,
+            "id": "01-m2-kube-scheduler-edit", "host": "m2", "code": ["KM101"], "remedy": "edit_manifest", "target": str(self.manifest), "limit": 120,
             "change": {"kind": "splice", "path": str(self.manifest), "sha256": sha(data), "splices": [
                 [at, at + len(old), base64.b64encode(old).decode(), base64.b64encode(new).decode()]]},
             "expect": {"component": "kube-scheduler", "restart": "kubelet", "flags": {"leader-elect": "true"}, "elect": True, "pid": process.pid,
@@ -239,9 +257,10 @@ def made(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(prove, "LOGS", str(path / "state") + "/*_%s*_*/*/*.log")
     monkeypatch.setattr(prove, "STABLE", 0.5)
     monkeypatch.setattr(prove, "WRONG", 0.8)
-    monkeypatch.setattr(apply_step, "BACK_OFF", 5)
+    monkeypatch.setattr(apply_step, "BACK_OFF", 60)
     monkeypatch.setattr(apply_step, "WATCHED", 0.8)
-    monkeypatch.setattr(guard, "API_SECONDS", 2)
+    monkeypatch.setattr(guard, "API_SECONDS", 60)
+    monkeypatch.setattr(prove, "ASK", 60)
     node = Node(path)
     try:
         yield node

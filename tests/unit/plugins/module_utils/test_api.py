@@ -7,10 +7,13 @@ import json
 import socket
 import threading
 import time
+import types
 
 import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils import api
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, Client, Deadline
+
+from tests.unit.waiting import until
 
 
 def answer(code, body=b"{}", **headers):
@@ -27,7 +30,7 @@ def serve(tmp_path):
     """serve(script...) → (client, seen paths): the script's n-th entry answers the n-th request; callables write themselves."""
     listeners = []
 
-    def start(*script, seconds=5, max_body=api.MAX_BODY):
+    def start(*script, seconds=120, max_body=api.MAX_BODY):
         path, seen, queue = str(tmp_path / "s"), [], list(script)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(path)
@@ -87,19 +90,26 @@ def test_an_object_arrives_parsed_over_one_connection(serve):
     assert seen == ["/x?limit=1&continue=a+b", "/y"]
 
 
-def test_429_waits_as_long_as_it_was_told(serve):
+@pytest.fixture
+def naps(monkeypatch):
+    """How long the client means to sleep, which is exact; how long it sleeps is the machine's affair."""
+    asked = []
+    monkeypatch.setattr(api, "time", types.SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: asked.append(seconds) or time.sleep(seconds)))
+    return asked
+
+
+def test_429_waits_as_long_as_it_was_told(serve, naps):
     client, seen = serve(answer(429, Retry_After="1"), answer(200, {"ok": True}))
     begun = time.monotonic()
     assert client.get("/x") == {"ok": True}
-    assert 1 <= time.monotonic() - begun < 2 and len(seen) == 2
+    assert time.monotonic() - begun >= 1 and naps == [1.0] and len(seen) == 2
 
 
-def test_429_beyond_the_time_limit_fails_at_once_and_says_so(serve):
-    client, _seen = serve(answer(429, Retry_After="60"))
-    begun = time.monotonic()
-    with pytest.raises(ApiError, match="try again after 60 s") as error:
+def test_429_beyond_the_time_limit_fails_at_once_and_says_so(serve, naps):
+    client, _seen = serve(answer(429, Retry_After="600"))
+    with pytest.raises(ApiError, match="try again after 600 s") as error:
         client.get("/x")
-    assert status_of(error) == ("error", 429) and error.value.retry_after == "60" and time.monotonic() - begun < 1
+    assert status_of(error) == ("error", 429) and error.value.retry_after == "600" and naps == []
 
 
 def test_429_for_ever_ends(serve):
@@ -167,7 +177,7 @@ def test_slow_bytes_end_at_the_time_limit(serve, start):
     begun = time.monotonic()
     with pytest.raises(ApiError) as error:
         client.get("/x")
-    assert error.value.status == "timeout" and time.monotonic() - begun < 1.5
+    assert error.value.status == "timeout" and 0.6 <= time.monotonic() - begun < 60  # else for ever
 
 
 def test_an_endless_body_is_cut_off(serve):
@@ -183,7 +193,7 @@ def test_an_endless_body_is_cut_off(serve):
 
 def test_a_server_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(ApiError, match="No such file"):
-        Client(str(tmp_path / "none"), Deadline(1)).get("/x")
+        Client(str(tmp_path / "none"), Deadline(60)).get("/x")
 
 
 def page(*names, token=None):
@@ -213,9 +223,7 @@ def test_whoever_takes_objects_may_ask_for_others_in_between(serve):
     client, seen = serve(page("a", token="t"), following, answer(200, {"other": 1}))
     listed = client.items("/x")
     assert next(listed) == {"name": "a"}
-    end = time.monotonic() + 20
-    while len(seen) < 2 and time.monotonic() < end:  # its answers are given in the order of what it was asked
-        time.sleep(0.01)
+    _until(lambda: len(seen) == 2)  # its answers are given in the order of what it was asked
     assert client.get("/y") == {"other": 1}
     assert list(listed) == [{"name": "b"}]
 
@@ -254,11 +262,8 @@ def test_whoever_asked_for_no_table_gets_none(serve):
         list(client.items("/x"))
 
 
-def _until(met, seconds=5):
-    end = time.monotonic() + seconds
-    while not met() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert met()
+def _until(met):
+    assert until(met, pause=0.01)
 
 
 def test_a_list_that_expired_begins_again(serve):

@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, journal, lock, proof, prove
 
 from tests.unit.plugins.module_utils.step_node import NEXT, RUN, Node, made
+from tests.unit.waiting import until
 
 WRONG, RIGHT = b"--leader-elect=false", b"--leader-elect=true"
 
@@ -61,7 +62,7 @@ def test_begun_twice_is_done_once(node: Node) -> None:
 def test_not_proven_is_rolled_back(node: Node, monkeypatch: pytest.MonkeyPatch, state: str, said: str, restarted: bool) -> None:
     former, before = node.manifest.read_bytes(), node.running()[0]
     (node.state / state).touch()
-    answer = node.run(node.step(limit=15 if restarted else 1.5))
+    answer = node.run(node.step(limit=120 if restarted else 1.5))
     assert answer["state"] == "rolled_back" and said in answer["reason"] and "runs as before" in answer["reason"], answer
     assert node.manifest.read_bytes() == former
     one, = node.running()
@@ -85,17 +86,17 @@ def test_the_kubelet_s_back_off_is_waited_for(node: Node) -> None:
     assert answer["state"] == "done" and answer["seen"]["proof_seconds"] > 2.5, answer
 
 
-def test_somebody_else_writes_meanwhile(node: Node) -> None:
+def test_somebody_else_writes_meanwhile(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     (node.state / "stuck").touch()
-    child = os.fork()
-    if child == 0:
-        while RIGHT not in node.manifest.read_bytes():
-            time.sleep(0.02)
-        time.sleep(0.3)
+    wait = prove.wait
+
+    def meanwhile(*given: Any, **more: Any) -> Any:
+        assert RIGHT in node.manifest.read_bytes()
         node.manifest.write_bytes(node.manifest.read_bytes() + b"# mine\n")
-        os._exit(0)
+        return wait(*given, **more)
+
+    monkeypatch.setattr(prove, "wait", meanwhile)
     answer = node.run(node.step(limit=1.5))
-    os.waitpid(child, 0)
     assert answer["state"] == "failed" and "former bytes were not put back" in answer["reason"] and "no longer what" in answer["reason"]
     assert node.manifest.read_bytes().endswith(b"# mine\n")
 
@@ -117,8 +118,9 @@ def _other(node: Node, step: dict[str, Any]) -> None:
 
 
 def _restarted(node: Node, step: dict[str, Any]) -> None:
-    os.kill(node.running()[0].pid, signal.SIGKILL)
-    time.sleep(1)
+    former = node.running()[0]
+    os.kill(former.pid, signal.SIGKILL)
+    node.wait_restarted(former)
 
 
 def _reused(node: Node, step: dict[str, Any]) -> None:
@@ -208,9 +210,7 @@ def test_the_lock_must_be_ours(node: Node) -> None:
 
 
 def _with_config(node: Node) -> None:
-    node.write_manifest([f"--config={node.config}"])
-    time.sleep(1.2)  # the file is older than the process then
-    node.wait_healthy()
+    node.configure()
 
 
 def test_a_configuration_file_and_a_signal(node: Node) -> None:
@@ -254,17 +254,14 @@ def test_a_stray_manifest_is_moved_out(node: Node) -> None:
 
 
 def _begin(node: Node, step: dict[str, Any]) -> int:
-    """The step in a process of its own that the test ends; back as soon as the file is changed."""
+    """The step in a process of its own that the test ends; back as soon as the file is changed, and the journal says so."""
     child = os.fork()
     if child == 0:
         with open(os.devnull, "w", encoding="ascii") as null:
             os.dup2(null.fileno(), 2)
         apply_step.work(node.params(step))
         os._exit(0)
-    end = time.monotonic() + 10
-    while RIGHT not in node.manifest.read_bytes() and time.monotonic() < end:
-        time.sleep(0.01)
-    time.sleep(0.1)
+    assert until(lambda: RIGHT in node.manifest.read_bytes() and any(one["end"] for one in journal.read_run(RUN, str(node.root))))
     return child
 
 
@@ -295,15 +292,10 @@ def test_the_work_outlives_whoever_asked_for_it(node: Node) -> None:
     if asking == 0:
         apply_step.run(node.params(step))
         os._exit(0)
-    end = time.monotonic() + 10
-    while RIGHT not in node.manifest.read_bytes() and time.monotonic() < end:
-        time.sleep(0.01)
+    assert until(lambda: RIGHT in node.manifest.read_bytes())
     os.kill(asking, signal.SIGKILL)
     os.waitpid(asking, 0)
-    end = time.monotonic() + 10
-    while _records(node) != ["proven"] and time.monotonic() < end:
-        time.sleep(0.05)
-    assert _records(node) == ["proven"]
+    assert until(lambda: _records(node) == ["proven"])
     assert node.run(step)["state"] == "done"  # who asks again is told
 
 

@@ -20,6 +20,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import cache_
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import procfs
 
+from tests.unit.waiting import until
+
 RUN, OTHER = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 HEARS = "import signal, sys, time; signal.signal(signal.SIGUSR2, lambda *_: open(sys.argv[1] + '/heard', 'w').close()); open(sys.argv[1] + '/up', 'w')\n"
 DEAF = "import sys, time; open(sys.argv[1] + '/up', 'w')\n"
@@ -39,9 +41,9 @@ class Scheduler:
         """The process as the evidence names it."""
         child = subprocess.Popen([word, "-c", body + "import time\n" + SLEEP, str(self.folder)], executable=sys.executable)
         self.children.append(child)
-        end = time.monotonic() + 20
-        while not (self.folder / "up").exists() and time.monotonic() < end:
-            time.sleep(0.02)
+        up = self.folder / "up"
+        assert until(up.exists)
+        up.unlink()  # the next one says it too
         argv = procfs.argv(child.pid)
         self.monkeypatch.setattr(prove, "instances", lambda component: [
             prove.Instance(one.pid, proof.ticks(one.pid), procfs.argv(one.pid), {"pod_uid": "u"}) for one in self.children if one.poll() is None])
@@ -51,10 +53,7 @@ class Scheduler:
         return cache_dump.run({"state": "dumped", "run_id": run_id, "root": self.root, "process": known, "alive": 0.5})
 
     def heard(self) -> bool:
-        end = time.monotonic() + 2
-        while not (self.folder / "heard").exists() and time.monotonic() < end:
-            time.sleep(0.02)
-        return (self.folder / "heard").exists()
+        return until((self.folder / "heard").exists)
 
 
 class World:

@@ -19,6 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import config
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 
 from tests.unit.plugins.module_utils.level_node import KUBELET, NEXT, RUN, SCHEDULER, Killed, Levels, digest
+from tests.unit.waiting import Clock
 
 THIRD = "20261121T110000Z-aaaaaa"
 LOST = level.LevelError("it does not answer")
@@ -321,7 +322,7 @@ def test_get_over_the_wire_has_no_body(serve: Any) -> None:
 
 
 def test_a_component_that_has_just_started_is_asked_again(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(level, "PATIENCE", 3)
+    monkeypatch.setattr(level, "PATIENCE", 120)
     one = serve((403, "Forbidden"), (200, "successfully set"), started=time.time())
     with level.Levels() as levels:
         levels.put(SCHEDULER, 6)
@@ -330,10 +331,11 @@ def test_a_component_that_has_just_started_is_asked_again(serve: Any, monkeypatc
 
 def test_patience_ends(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     naps: list[float] = []
-    monkeypatch.setattr(level, "PATIENCE", 0.05)
-    sleep = time.sleep
-    monkeypatch.setattr(level.time, "sleep", lambda seconds: naps.append(seconds) or (sleep(0.06) if len(naps) < 3 else pytest.fail("for ever")))
-    one = serve((403, "Forbidden"), started=time.time())
+    clock = Clock()
+    monkeypatch.setattr(level, "PATIENCE", 0.5)
+    monkeypatch.setattr(level, "time", SimpleNamespace(time=clock.time, monotonic=clock.monotonic, sleep=lambda seconds: naps.append(seconds) or (
+        clock.sleep(seconds) if len(naps) < 3 else pytest.fail("for ever"))))
+    one = serve((403, "Forbidden"), started=clock.now)
     with level.Levels() as levels, pytest.raises(level.LevelError, match="HTTP 403"):
         levels.put(SCHEDULER, 6)
     assert len(one.asked) == 2 and naps == [1]

@@ -77,10 +77,10 @@ def test_no_unit(node: Node) -> None:
 
 def test_journalctl_that_hangs_costs_only_itself(node: Node) -> None:
     node.journal("window", (node.now - 9, "one"))
-    (node.folder / "sleep").write_text("60")
+    (node.folder / "sleep").write_text("600")
     node.log("0.log", cri(node.now - 10, "x"))
     begin = time.monotonic()
-    found = node.read("kubelet", "kube-scheduler", timeout=4)
-    assert time.monotonic() - begin < 15 and texts(found) == ["x", "one"]
+    found = node.read("kubelet", "kube-scheduler", timeout=8)
+    assert time.monotonic() - begin < 100 and texts(found) == ["x", "one"]
     assert [(source["status"], source["lines_kept"]) for source in found["sources"]] == [("timeout", 1), ("ok", 1)]
     assert "the time ended" in found["sources"][0]["notes"][0]

@@ -21,7 +21,7 @@ THIRD = "20261121T110000Z-aaaaaa"
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     with made(monkeypatch) as one:
-        monkeypatch.setattr(apply_step, "LIMIT", 4)
+        monkeypatch.setattr(apply_step, "LIMIT", 120)
         yield one
 
 
@@ -73,11 +73,8 @@ def test_a_repair_is_taken_back_and_that_too(node: Node) -> None:
 
 
 def test_a_configuration_file_needs_a_signal(node: Node) -> None:
-    node.write_manifest([f"--config={node.config}"])
-    time.sleep(0.5)
-    node.wait_healthy()
+    node.configure()
     former = node.config.read_bytes()
-    time.sleep(1.2)  # else the write of the test itself counts as newer than the process
     assert node.run(node.config_step())["state"] == "done"
     before, = node.running()
     answer = _back(node)
@@ -113,9 +110,10 @@ def test_guards_refuse_before_the_write(node: Node, state: str, said: str) -> No
     assert node.manifest.read_bytes() == left and len(journal.run_ids(str(node.root))) == 1
 
 
-def test_not_proven_is_said_and_not_rolled_forward(node: Node) -> None:
+def test_not_proven_is_said_and_not_rolled_forward(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     former = node.manifest.read_bytes()
     node.run()
+    monkeypatch.setattr(apply_step, "LIMIT", 4)
     (node.state / "stuck").touch()
     answer = _back(node)
     component, = answer["components"]

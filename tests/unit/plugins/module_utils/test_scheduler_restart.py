@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import signal
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -15,10 +14,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import apply_
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 
 from tests.unit.plugins.module_utils import step_node
+from tests.unit.waiting import Clock, until
 
 RUN, STEP = "20261122T101010Z-abcdef", "01-m1-kube-scheduler-restart-leader"
 LOCK = {"kind": "Lease", "name": "kube-scheduler"}
-REAL_SLEEP = time.sleep
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 POD = "/api/v1/namespaces/shop/pods/agent-x"
 FORMER, NEW = SimpleNamespace(pid=10, ticks=1, identity=(10, 1), argv=["kube-scheduler"]), SimpleNamespace(
@@ -40,6 +39,8 @@ class Node:
         self.root, self.holder, self.takes, self.places, self.well, self.ended = str(folder / "k"), "m1_a", "m2_b", True, True, []
         self.pods, self.away, self.gone, self.running, self.former = [mirror("m1"), mirror("m2")], [], False, [FORMER], FORMER
         self.messages, self.here, self.lasts = [SHORT, SHORT], False, 15  # here: the pod has its node without us
+        self.clock = Clock()
+        monkeypatch.setattr(scheduler_restart, "time", self.clock)
         for name, value in (("LEADS", 0.05), ("PLACED", 0.05), ("EVERY", 0.01)):
             monkeypatch.setattr(scheduler_restart, name, value)
         monkeypatch.setattr(guard, "check", lambda step, params: guard.Scene(self.former, [], []))
@@ -234,11 +235,11 @@ def test_a_lock_that_lasts_longer_is_waited_for_longer(node, monkeypatch, kind, 
 
     def sleep(seconds):
         took.append(seconds)
-        REAL_SLEEP(0.02)
+        node.clock.now += 0.02
         if len(took) == 10:
             node.holder = "m2_b"
 
-    monkeypatch.setattr(scheduler_restart.time, "sleep", sleep)
+    monkeypatch.setattr(node.clock, "sleep", sleep)
     found, why, _seen = node.do(lock={"kind": kind, "name": "kube-scheduler"})
     assert found == state and ("m2 leads now" in why) is (state == proof.PROVEN) and ("nobody leads after 0 s" in why) is (state == proof.FAILED)
 
@@ -297,17 +298,14 @@ def real(monkeypatch):
 
         monkeypatch.setattr(scheduler_restart.config_map, "reached", cluster.reached)
         monkeypatch.setattr(prove, "terminate", end)
-        one.wanted = one.step(b"secure-port", b"secure-port", id=STEP, remedy="restart_leader", code=["KM202"], limit=3, change={
+        one.wanted = one.step(b"secure-port", b"secure-port", id=STEP, remedy="restart_leader", code=["KM202"], limit=120, change={
             "kind": "restart_leader", "lock": LOCK, "holder": "m2_a", "node": "m2", "pods": [["shop", "agent-x", "m3"]], "cluster_uid": "ks"})
         one.wanted["expect"].update(restart="signal", flags={})
         yield one
 
 
-def wait(told, seconds=20):
-    end = time.monotonic() + seconds
-    while not told():
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.02)
+def wait(told):
+    assert until(told), "it did not come to that"
 
 
 def begun(real, work):
@@ -344,7 +342,9 @@ def test_killed_between_the_end_of_the_former_and_its_proof(real):
     assert real.run(dict(recovery, id="02-m2-recover"), run_id=step_node.NEXT)["reason"] == "nothing was interrupted"
 
 
-def test_killed_and_it_does_not_come_back(real):
+def test_killed_and_it_does_not_come_back(real, monkeypatch):
+    monkeypatch.setattr(apply_step, "BACK_OFF", 5)
+    real.wanted["limit"] = 3
     ended(begun(real, apply_step.work))
     answer = real.run(dict(RECOVERY, guard=real.wanted["guard"]), run_id=step_node.NEXT)
     assert answer["state"] == "failed" and "component down: kube-scheduler of m2 does not run" in answer["reason"]

@@ -76,7 +76,7 @@ def test_a_rollout_that_does_not_end_is_taken_back(tmp_path: Path, fake: Api) ->
 
 
 def test_a_rollout_that_takes_its_time(tmp_path: Path, fake: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply_api, "ROLLOUT_SECONDS", 10)
+    monkeypatch.setattr(apply_api, "ROLLOUT_SECONDS", 120)
     fake.put(PATH, dict(ITEM, status=dict(ITEM["status"], readyReplicas=1)))
 
     def ready() -> None:

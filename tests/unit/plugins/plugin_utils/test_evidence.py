@@ -158,8 +158,8 @@ def test_a_kubeconfig_however_deep_ends_nobody(text: str) -> None:
 
 def test_merge_keys_of_a_kubeconfig_are_not_followed() -> None:
     text = "".join(f"a{number}: &a{number} {{<<: [{', '.join([f'*a{number - 1}'] * 9)}]}}\n" for number in range(1, 12))
-    begin = time.monotonic()
-    assert evidence.finalise(kubelet("a0: &a0 {k: v}\n" + text))["cluster_key"] is None and time.monotonic() - begin < 5
+    begin = time.process_time()
+    assert evidence.finalise(kubelet("a0: &a0 {k: v}\n" + text))["cluster_key"] is None and time.process_time() - begin < 5
 
 
 @pytest.mark.parametrize("empty", ["", "null", "~", "''", "[]"])

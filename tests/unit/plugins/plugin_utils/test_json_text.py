@@ -19,8 +19,8 @@ def test_a_log_in_json_is_no_bomb() -> None:
     """What stands inside a string takes no memory but its own."""
     text = json.dumps({"lines": [{"text": LINE, "pod": "p", "component": "c"}] * (16 * 1024 * 1024 // len(json.dumps(LINE)))})
     assert 15_000_000 < len(text) < 20_000_000 and json_text._cost(text.count('"'), text) > json_text.MAX_WEIGHT
-    begin = time.monotonic()
-    assert len(json_text.decoded(text)["lines"]) > 10000 and time.monotonic() - begin < 10
+    begin = time.process_time()
+    assert len(json_text.decoded(text)["lines"]) > 10000 and time.process_time() - begin < 10
 
 
 BOMBS = ["[" + '{"":0},' * 4500000 + "0]", '["' + "\\\\" * 200000 + '",' + "[]," * 2000000 + "0]", '["' + "x" * 262141 + '\\"",' + "{}," * 1000000 + "0]",

@@ -267,7 +267,7 @@ def test_nothing_makes_it_raise(lines, facts):
 
 @pytest.mark.parametrize("text", ['"' * 40000, '\\"' * 20000, 'a="\\"' * 10000, "[" * 40000, ": unknown flag: " * 3000, "invalid kernel flag: " * 2000])
 def test_hostile_lines_take_no_time(text):
-    begin = time.monotonic()
+    begin = time.process_time()
     for line in (failed(text), fatal(text), entry(text), klog(f'"Unable to register node" err="{text}"'), entry('{"msg":"command failed","err":' + text)):
         death([line] * 200 + ended(1), {**FAILED, "exec_main_status": 1})
-    assert time.monotonic() - begin < 10
+    assert time.process_time() - begin < 10

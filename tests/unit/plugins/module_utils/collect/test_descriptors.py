@@ -227,7 +227,7 @@ def child(code):
     finally:
         begun.stdin.close()
         begun.stdout.close()
-        begun.wait(10)
+        begun.wait(120)
 
 
 def test_a_process_that_really_watches(tmp_path):

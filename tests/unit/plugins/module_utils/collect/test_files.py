@@ -37,7 +37,7 @@ def test_a_hostile_folder_costs_no_time_and_loses_no_entry(tmp_path):
         file.write(b"a: 1\n")
     begin = time.monotonic()
     context, found = _collect(tmp_path)
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 60  # a pipe would never end
     by = {one["name"]: one for one in found["files"]}
     assert found["ignored"] == [".hidden"] and context.truncated is True and found["is_mount"] is False
     assert by["good.yaml"]["text"] == "token: ***\r\nx: 1\r\n" and by["good.yaml"]["masked"] == [[7, 10]]
