@@ -43,6 +43,16 @@ def cri(moment: float, text: str, tag: str = "F") -> str:
     return f"{when(moment)} stderr {tag} {text}\n"
 
 
+class Stopped:
+    """`time` of a program for which it is still the moment that the logs were written about."""
+
+    def __init__(self, node: "Node") -> None:
+        self.time = lambda: node.now
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(time, name)
+
+
 class Node:
     """A node's logs."""
 
@@ -84,6 +94,7 @@ def a_node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     found = Node(folder)
     monkeypatch.setattr(log_sources, "PODS", str(found.pods))
     monkeypatch.setattr(procfs, "of_interest", lambda: [])  # a machine with a lab on it has kubelets
+    monkeypatch.setattr(pod_logs, "time", Stopped(found))
     monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
     yield found
     shutil.rmtree(folder)
