@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import re
 
 MANIFESTS = "/etc/kubernetes/manifests"
 SCHEDULER, MANAGER, API_SERVER = "kube-scheduler", "kube-controller-manager", "kube-apiserver"
+# Longer than a lock may stand still unsuspected: a new leader needs its time.
+STALE_SECONDS = 80
 PORTS = {SCHEDULER: 10259, MANAGER: 10257}
 
 _PROCESSES = """
@@ -99,3 +102,18 @@ def lock_holder(cluster, component: str) -> str:
     holder = cluster.kubectl("-n", "kube-system", "get", "lease", component, "-o",
                              "jsonpath={.spec.holderIdentity}").stdout.decode()
     return holder.partition("_")[0]
+
+
+def wait_nobody_leads(cluster, component: str) -> None:
+    """Until no master runs one, and nobody has renewed its lock for so long that it shows."""
+    for master in cluster.of_role("master"):
+        cluster.wait(lambda node=master: not processes(cluster, node, component), 240, f"{component} of {master.name} to end")
+
+    def stands_still():
+        said = cluster.kubectl("-n", "kube-system", "get", "lease", component, "-o", "jsonpath={.spec.renewTime}").stdout.decode()
+        age = datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(said.replace("Z", "+00:00"))
+        if age.total_seconds() < STALE_SECONDS:
+            raise ValueError(f"it was renewed {age.total_seconds():.0f} s ago")
+        return True
+
+    cluster.wait(stands_still, 240, f"the lock of {component} to stand still", every=3)

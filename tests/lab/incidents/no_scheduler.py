@@ -2,14 +2,10 @@
 """No scheduler is left, on each master for another reason: new pods stay Pending without a word."""
 from __future__ import annotations
 
-import datetime
 import re
 
 from ..incident import Incident
-from ..staticpod import SCHEDULER, manifest, processes
-
-# Longer than a lock may stand still unsuspected: a new leader needs its time.
-STALE_SECONDS = 80
+from ..staticpod import SCHEDULER, manifest, wait_nobody_leads
 
 
 class NoScheduler(Incident):
@@ -27,17 +23,7 @@ class NoScheduler(Incident):
         cluster.write(imageless, manifest(SCHEDULER), re.sub(r"(?m)^( +imagePullPolicy:) \S+$", r"\1 Never", image))
 
     def symptom(self, cluster, target):
-        for master in cluster.of_role("master"):
-            cluster.wait(lambda node=master: not processes(cluster, node, SCHEDULER), 240, f"the scheduler of {master.name} to end")
-
-        def stands_still():
-            said = cluster.kubectl("-n", "kube-system", "get", "lease", SCHEDULER, "-o", "jsonpath={.spec.renewTime}").stdout.decode()
-            age = datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(said.replace("Z", "+00:00"))
-            if age.total_seconds() < STALE_SECONDS:
-                raise ValueError(f"it was renewed {age.total_seconds():.0f} s ago")
-            return True
-
-        cluster.wait(stands_still, 240, "the lock of the schedulers to stand still", every=3)
+        wait_nobody_leads(cluster, SCHEDULER)
 
     def expect(self, cluster, target):
         return {("KM203", None, SCHEDULER), ("KM107", cluster.of_role("master")[1].name, SCHEDULER)}
