@@ -80,10 +80,8 @@ class ActionModule(ActionBase):
             faults |= {INTERRUPTED}  # nothing is repaired on top of what a former run left open
         run = ReportFolder(settings)
         made = run.make(collects=True)
-        for name in hosts.expected:
-            if name not in hosts.asked:
-                for folder in (made["evidence_dir"], made["evidence_after_dir"]):
-                    evidence.write_stub(folder, name, hosts.roles(name), hosts.address(name))
+        for folder in (made["evidence_dir"], made["evidence_after_dir"]):
+            _note_left_out(folder, hosts)
         return {
             **made, **_capturing(settings, mode, symptom, _chosen(settings, faults, symptom, args["cpu_manager"])), **chosen_bundle, "pattern": hosts.pattern,
             "mode": mode, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
@@ -117,8 +115,9 @@ class ActionModule(ActionBase):
         # What a restart asks for beside what the rest asks for.
         more = ["manifests", "component_http", "installer", "devices"] if "capture_restart" in settings.allow else []
         chosen["settings"]["collectors"] = ["system", "kubelet", "instances", "space", "journal", *more]
-        return {**ReportFolder(settings).make(collects=True), **chosen, "pattern": hosts.pattern, "mode": "capture",
-                "control_plane_hosts": hosts.control_plane, "groups": hosts.groups}
+        made = ReportFolder(settings).make(collects=True)
+        _note_left_out(made["evidence_dir"], hosts)
+        return {**made, **chosen, "pattern": hosts.pattern, "mode": "capture", "control_plane_hosts": hosts.control_plane, "groups": hosts.groups}
 
     def _mode(self, settings: Settings, may_repair: bool) -> str:
         """kubemend_max_risk is the consent: without it every playbook observes; in check mode it is a plan."""
@@ -170,6 +169,13 @@ def _bundle(settings: Settings) -> dict[str, Any]:
     if wrong:
         raise SettingsError(wrong)
     return {"bundle": path, "bundle_anonymous": settings.bundle_anonymous}
+
+
+def _note_left_out(folder: str, hosts: Hosts) -> None:
+    """Evidence that says of each host of the inventory which --limit leaves out that nobody asked it."""
+    for name in hosts.expected:
+        if name not in hosts.asked:
+            evidence.write_stub(folder, name, hosts.roles(name), hosts.address(name))
 
 
 def _capturing(settings: Settings, mode: str, symptom: str | None, chosen: dict[str, Any]) -> dict[str, Any]:

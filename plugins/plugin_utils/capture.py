@@ -172,7 +172,7 @@ def plan(run_id: str, documents: Iterable[Mapping[str, Any]], components: tuple[
         else:
             seen[document["host"]] = _seen(document)
     if not any(one.host.status == "ok" for one in seen.values()):
-        reasons = "; ".join(f"{name}: {one.host.reason or one.host.status}" for name, one in sorted(seen.items()))
+        reasons = "; ".join(f"{name}: {one.host.reason or one.host.status}" for name, one in sorted(seen.items()) if one.host.status != "not_asked")
         raise CaptureError(f"No host gave evidence, so that nothing is captured ({evidence.one_line(reasons, 400)}).")
     found = judge.assembled([one.host for one in seen.values()], api)
     about = about_pod(pod, found) if pod else About()

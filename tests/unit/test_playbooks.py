@@ -277,5 +277,8 @@ def test_a_capture_of_hosts_that_do_not_answer_raises_nothing(operator, args):
     done = operator.run("capture_logs", *args)
     assert done.rc == 2, done.output
     assert "No host gave evidence, so that nothing is captured (" in done.words and "w1: " in done.words
-    for name in ("Lock the cluster", "Raise the levels", "Put the levels back", "Traceback"):
+    for name in ("Lock the cluster", "Raise the levels", "Put the levels back", "Traceback", "could not begin"):
         assert name not in done.output
+    left_out = "not_asked" if "--limit" in args else "unreachable"
+    assert {name: found["status"] for name, found in documents(operator).items() if not name.endswith(".cluster.json")} == {
+        "m1.json": left_out, "m2.json": left_out, "w1.json": "unreachable"}
