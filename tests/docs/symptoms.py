@@ -117,4 +117,3 @@ def _undo(symptom, catalogue, mended) -> list[str]:
 
 def _sentences(text: str) -> list[str]:
     return re.split(r"(?<=[.:])\s+(?=[A-Z])", text)
-

@@ -191,6 +191,7 @@ def test_a_node_that_may_take_its_time_is_given_it_in_check_mode_too(tmp_path: P
     asked: list[Any] = []
     action = apply_step.ActionModule.__new__(apply_step.ActionModule)
     monkeypatch.setattr(action, "_ask", lambda host, params, task_vars: asked.append(params["timeout"]) or ("ok", "", {**DONE, "state": "skipped"}))
-    (tmp_path / "plan.json").write_text(run_folder.plan_text(RUN, {}, [Step("01-d", "m1", "KM301", "drain", 3, "w1", cluster="a", allowed=True, change=change)]))
+    step = Step("01-d", "m1", "KM301", "drain", 3, "w1", cluster="a", allowed=True, change=change)
+    (tmp_path / "plan.json").write_text(run_folder.plan_text(RUN, {}, [step]))
     assert action._look(str(tmp_path), "01-d", "m1", {"kubeconfig": None, "kubectl": None}, {})["state"] == "skipped"
     assert asked == [apply_step.apply_step.LOOK + seconds]
