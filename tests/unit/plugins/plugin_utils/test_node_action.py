@@ -26,7 +26,7 @@ command="${@: -1}"
 case " $* " in
   *" silent "*) cat >/dev/null; echo "ssh: connect to host silent port 22: Connection timed out" >&2; exit 255 ;;
   *" noisy "*) echo "Welcome! KUBEMEND-0000 {}"; echo "quota exceeded" >&2 ;;
-  *" broken "*) cat >/dev/null; echo "/bin/sh: cannot execute" >&2; exit 126 ;;
+  *" broken "*) [[ $command != *KUBEMEND-* ]] || cat >/dev/null; echo "/bin/sh: cannot execute" >&2; exit 126 ;;
   *" bare "*) cat >/dev/null; command() { return 1; }; export -f command; exec /bin/bash -c "${command/#\/bin\/sh//bin/bash}" ;;
   *" huge "*) cat >/dev/null; exec head -c 80000000 /dev/zero ;;
   *" liar "*) cat >/dev/null; printf '%s' "$command" | grep -o 'KUBEMEND-[0-9a-f]*' | head -1 | sed 's/$/ {"collectors": "x", "host": "other"/' ;;
@@ -42,7 +42,7 @@ PLAY = """
         evidence_dir: "{{ folder }}/evidence"
         collectors: [system, installer]
         groups: [node]
-        timeout: 300
+        timeout: 90
 """
 REMOTE = {
     "plain": {}, "noisy": {}, "silent": {}, "broken": {}, "bare": {}, "huge": {}, "liar": {},
