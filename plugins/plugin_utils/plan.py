@@ -141,6 +141,11 @@ def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bo
     return step.cluster or "", max(rank, 8) if rank else 0, step.host not in masters, step.host, rank, step.component or ""
 
 
+def all_of(*why: str | None) -> str | None:
+    """Everything that stands in a step's way, in one sentence: who takes the first away should not meet the second at the next try."""
+    return "; besides, ".join(dict.fromkeys(filter(None, why))) or None
+
+
 def left_out(scene: Scene, host: str) -> str | None:
     """What forbids a step on a host that this run did not ask."""
     asked = all(one.status != "not_asked" for one in scene.cluster.hosts if one.host == host)

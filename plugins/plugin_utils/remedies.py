@@ -25,7 +25,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import members
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step, left_out
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step, all_of, left_out
 
 # As the node's journal names it.
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
@@ -50,7 +50,7 @@ def new_step(scene: Scene, remedy: str, target: str, blocked_by: str | None, ris
     if gone:
         notes.append(f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no quorum")
     where = finding.host or scene.cluster.api_host or ""
-    blocked_by = left_out(scene, where) or blocked_by
+    blocked_by = all_of(left_out(scene, where), blocked_by)
     label = "-".join(part for part in (finding.host, component, remedy.replace("_", "-")) if part)
     return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", label), where, finding.code, remedy,
                 risk, target, component, finding.node, blocked_by=blocked_by, note="; ".join(filter(None, notes)), **more)
@@ -85,7 +85,7 @@ def set_flag(scene: Scene, path: str, flag: str, value: str, elect: bool = False
     except EditRefused as refused:
         return new_step(scene, "edit_manifest", path, str(refused))
     expect = {**_expectation(scene, "kubelet", {flag: value}, elect), "words": _words(scene, path)}
-    return new_step(scene, "edit_manifest", path, _not_now(scene) or _stray(scene, path) or _pending(scene, expect, [path]), diff=made.diff,
+    return new_step(scene, "edit_manifest", path, all_of(_not_now(scene), _stray(scene, path), _pending(scene, expect, [path])), diff=made.diff,
                     change=_splice(made), expect=expect, guard=node_guard(scene, path))
 
 
@@ -103,7 +103,7 @@ def edit_config(scene: Scene) -> Step | None:
     except EditRefused as refused:
         return new_step(scene, "edit_config", path, str(refused))
     expect = _expectation(scene, "signal")
-    return new_step(scene, "edit_config", path, _not_now(scene) or _pending(scene, expect, []), diff=made.diff, change=_splice(made),
+    return new_step(scene, "edit_config", path, all_of(_not_now(scene), _pending(scene, expect, [])), diff=made.diff, change=_splice(made),
                     expect=expect, guard=node_guard(scene))
 
 
@@ -122,7 +122,7 @@ def restart(scene: Scene, config: bool = True) -> Step:
                         "the kubelet holds an older manifest than the file: a restart of the component would run the old one "
                         "again; find out why the kubelet did not take it (its log), a restart of the kubelet is risk 3")
     expect, loads = _expectation(scene, "signal"), [path for path in [flags.string_flag(raw.get("argv") or (), "config")] if path and config]
-    return new_step(scene, "restart", target, _not_now(scene) or _pending(scene, expect, loads), expect=expect,
+    return new_step(scene, "restart", target, all_of(_not_now(scene), _pending(scene, expect, loads)), expect=expect,
                     guard={**node_guard(scene), "loads": loads}, diff=f"restart of {scene.finding.component} {target}\n")
 
 

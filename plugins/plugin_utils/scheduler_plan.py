@@ -11,7 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencin
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import scheduling_tree
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import and_others
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import LEADER, Remedy, Scene, Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import LEADER, Remedy, Scene, Step, all_of
 
 PAUSE = "scheduler_pause"
 NOTE = "it returns when nodes join unevenly again, until the schedulers are upgraded ({cures}); a restart leaves nothing to revert"
@@ -35,7 +35,7 @@ def restart_leader(scene: Scene) -> Step:
     change = {"kind": LEADER, "lock": {name: lock.get(name) for name in ("kind", "name")}, "holder": lock.get("holder"), "node": host.node,
               "pods": scheduling_tree.waiting(of), "cluster_uid": (of.answer("server") or {}).get("kube_system_uid")}
     return replace(made, id=made.id.replace("-restart", "-restart-leader"), remedy=LEADER, change=change, note="; ".join(filter(None, (note, made.note))),
-                   blocked_by=made.blocked_by or _version(there, host.host) or _alone(there, ready),
+                   blocked_by=all_of(made.blocked_by, _version(there, host.host), _alone(there, ready)),
                    diff=f"{made.diff}{''.join(f'  {namespace}/{pod} gets its node {node}' + chr(10) for namespace, pod, node in change['pods'])}")
 
 

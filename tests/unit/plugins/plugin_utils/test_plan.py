@@ -288,3 +288,13 @@ def test_whose_cordon_it_is_while_its_run_may_be_at_work(world, journal):
 def test_a_cordon_that_somebody_comes_back_for_is_no_fault(world):
     cordoned(world, held=True)
     assert not km903(world)[0]
+
+
+def test_all_that_stands_in_the_way_is_told_at_once(world):
+    """Whoever mends the first would meet the second at the next try."""
+    scheduler_with_config(world, mtime=1_900_000_000.0)
+    world.api.update(status="error", reason="connection refused", collectors={})
+    step = planned(world, max_risk=3)[0]
+    assert step.blocked_by.startswith("no API server answers (connection refused)") and "; besides, " in step.blocked_by, step.blocked_by
+    assert "kubemend_allow: [pending_changes]" in step.blocked_by
+    assert plan.all_of(None, "a", "", "b", "a") == "a; besides, b" and plan.all_of(None, "") is None
