@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import json
 import re
+import time
 
 MANIFESTS = "/etc/kubernetes/manifests"
 SCHEDULER, MANAGER, API_SERVER = "kube-scheduler", "kube-controller-manager", "kube-apiserver"
@@ -35,6 +36,17 @@ def processes(cluster, node: str, component: str) -> list:
     """[(pid, argv)] of that component on that node, whoever started it."""
     found = json.loads(cluster.exec(node, ["python3", "-I", "-S", "-c", _PROCESSES]).stdout)
     return [(pid, argv) for pid, argv in found if argv[0].rsplit("/", 1)[-1] == component]
+
+
+def ended_long_ago() -> str:
+    """A time of change for a manifest that its kubelet has had for a while: what follows from a younger one is still to come."""
+    return str(time.time() - 3600)
+
+
+def wait_settled(cluster, node: str) -> None:
+    """Until that kubelet has run for so long that what it has not started yet, it does not start."""
+    cluster.wait(lambda: int(cluster.exec(node, ["ps", "-o", "etimes=", "-C", "kubelet"]).stdout.split()[0]) > 185, 240,
+                 f"the kubelet of {node} to have run for three minutes", every=3)
 
 
 def set_flag(text: str, flag: str, value: str) -> str:

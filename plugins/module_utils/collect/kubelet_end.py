@@ -65,13 +65,13 @@ def last(lines):
     return kept[::-1]
 
 
-def without_stacks(lines):
-    """Without the frames of goroutines: a call or "created by", and below it, indented, the line of its source."""
-    kept = []
+def without_stacks(lines, text_of=None):
+    """Without the frames of goroutines: a call or "created by", and below it, indented, the line of its source. text_of: what of a line is the program's."""
+    text_of, kept = text_of or said, []
     for line in lines:
-        text = said(line)
+        text = text_of(line)
         if text.startswith("\t/") and ".go:" in text:
-            if kept and frame(said(kept[-1])):
+            if kept and frame(text_of(kept[-1])):
                 kept.pop()
         elif line and not (text.startswith("goroutine ") and text.endswith("]:")):
             kept.append(line)

@@ -92,6 +92,8 @@ COLLECTORS = (
     Collector("instances", "control plane processes: argv, pod, kubeconfig and configuration as their container sees them"),
     Collector("component_http", "healthz, configz and metrics of the scheduler and the controller manager on this node",
               timeout=20, needs=("instances",), components=ELECTING),
+    Collector("component_end", "the end of the log of a component that a static pod should run and that does not run or was started of late", timeout=8,
+              needs=("kubelet", "manifests", "instances")),
     Collector("scheduler_log", "the order in which the scheduler saw nodes come and go, as far as its log has it (--v=2 and higher, of versions "
               "that may lose nodes)", timeout=8, needs=("instances", "component_http"), components=("kube-scheduler",)),
     Collector("etcd", "etcd's live member list and cluster id, with the API server's own client certificate", needs=("instances",),

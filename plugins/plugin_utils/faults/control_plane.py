@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, manifests, members
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, manifests, members, static_pods
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault
 
 _ELECTION_NEEDS = ("kubelet", "manifests", "instances", "component_http")
@@ -187,5 +187,20 @@ FAULTS = (
         cluster_needs=("jobs",),
         cluster=members.surplus_pods,
         explained_by=frozenset([(code, "kube-controller-manager") for code in ("KM101", "KM102", "KM106")] + [("KM111", None)]),
+    ),
+    Fault(
+        code="KM114",
+        title="Control-plane component does not stay up",
+        severity="critical",
+        applies="manifests of control-plane components in the folder of a kubelet that runs",
+        explanation="The kubelet has the manifest, and no process of the component is there, or each ends soon after its start. Others of its kind hide "
+                    "it: one of them leads, and the API answers. What is lost is what stands by, until the next one fails. Its own log says why (a flag "
+                    "that its release does not know, a certificate, a server that it does not reach), and the kubelet's, where it never began (an "
+                    "image that is not there). A component that a kubelet or manifest of the last minutes has still to start is unknown.",
+        remedy="Mend what its last words name. The kubelet waits up to five minutes between two starts.",
+        risk=2,
+        needs=("system", "kubelet", "manifests", "instances", "component_end"),
+        node=static_pods.down,
+        references=(_STATIC_DOC,),
     ),
 )

@@ -136,6 +136,7 @@ FAULTS = (
         needs=("instances", "manifests"),
         cluster_needs=("locks", "nodes"),
         cluster=nobody_leads,
+        explained_by=frozenset((code, "kube-controller-manager") for code in ("KM105", "KM107", "KM114")),
         references=("https://kubernetes.io/docs/reference/command-line-tools-reference/kube-controller-manager/",
                     "https://kubernetes.io/docs/concepts/architecture/leases/"),
     ),

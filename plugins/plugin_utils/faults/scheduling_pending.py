@@ -155,12 +155,13 @@ FAULTS = (
         explanation="Nobody renews the lock of kube-scheduler. New pods stay Pending, without a condition and without an event; those that run go on. The "
                     "age is taken by the clock of the lock's holder where its kubelet renews its own lease, else by that of the host that asked. Of each "
                     "control-plane node that runs none it is told why: no manifest, one that does not parse (KM107), a kubelet that is down, or a container "
-                    "that does not stay up.",
+                    "that does not stay up (KM114).",
         remedy="Bring a scheduler back: its manifest, its log.",
         risk=0,
         needs=("instances", "manifests"),
         cluster_needs=("locks", "nodes"),
         cluster=nobody_leads,
+        explained_by=frozenset((code, "kube-scheduler") for code in ("KM105", "KM107", "KM114")),
     ),
     Fault(
         code="KM204",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..incident import Incident
-from ..staticpod import SCHEDULER, manifest, wait_nobody_leads
+from ..staticpod import SCHEDULER, ended_long_ago, manifest, wait_nobody_leads, wait_settled
 
 
 class NoScheduler(Incident):
@@ -20,13 +20,15 @@ class NoScheduler(Incident):
         cluster.exec(gone, ["rm", "-f", manifest(SCHEDULER)])
         cluster.write(broken, manifest(SCHEDULER), texts[broken].replace("spec:\n  ", "spec:\n\t", 1))
         image = re.sub(r"(?m)^( +image: \S+):\S+$", r"\1:v0.0.0-lab", texts[imageless])
-        cluster.write(imageless, manifest(SCHEDULER), re.sub(r"(?m)^( +imagePullPolicy:) \S+$", r"\1 Never", image))
+        cluster.write(imageless, manifest(SCHEDULER), re.sub(r"(?m)^( +imagePullPolicy:) \S+$", r"\1 Never", image), mtime=ended_long_ago())
 
     def symptom(self, cluster, target):
         wait_nobody_leads(cluster, SCHEDULER)
+        wait_settled(cluster, cluster.of_role("master")[2].name)
 
     def expect(self, cluster, target):
-        return {("KM203", None, SCHEDULER), ("KM107", cluster.of_role("master")[1].name, SCHEDULER)}
+        _gone, broken, imageless = (master.name for master in cluster.of_role("master"))
+        return {("KM203", None, SCHEDULER), ("KM107", broken, SCHEDULER), ("KM114", imageless, SCHEDULER)}
 
 
 INCIDENT = NoScheduler()

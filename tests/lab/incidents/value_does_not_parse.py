@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..incident import Incident
-from ..staticpod import SCHEDULER, manifest, processes, set_flag
+from ..staticpod import SCHEDULER, ended_long_ago, manifest, processes, set_flag, wait_settled
 
 
 class ValueDoesNotParse(Incident):
@@ -12,16 +12,17 @@ class ValueDoesNotParse(Incident):
 
     def break_(self, cluster, target):
         text = self.keep(cluster, target, target, manifest(SCHEDULER)).decode()
-        cluster.write(target, manifest(SCHEDULER), set_flag(text, "leader-elect", "off"))
+        cluster.write(target, manifest(SCHEDULER), set_flag(text, "leader-elect", "off"), mtime=ended_long_ago())
 
     def symptom(self, cluster, target):
         # Not one look: for a moment at each start of the crash loop the process is there.
         cluster.wait(lambda: not [argv for _pid, argv in processes(cluster, target, SCHEDULER)
                                   if "--leader-elect=true" in argv], 60, f"the old scheduler of {target} to end")
         cluster.wait(lambda: not processes(cluster, target, SCHEDULER), 60, f"the scheduler of {target} to crash")
+        wait_settled(cluster, target)
 
     def expect(self, cluster, target):
-        return {("KM105", target, SCHEDULER)}
+        return {("KM105", target, SCHEDULER), ("KM114", target, SCHEDULER)}
 
 
 INCIDENT = ValueDoesNotParse()

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from ansible_collections.kubemend.remediation.plugins.module_utils import drain_plan, log_lines, quantity, selector
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import (
     boot,
+    component_end,
     cri,
     etcd,
     files,
@@ -188,6 +189,8 @@ PARSERS = (
     Parser(swap.memory, (TEXT,), (dict,)),
     Parser(kubelet_log.chosen, (TEXT,), (list,)),
     Parser(kubelet_end.without_stacks, (LINES,), (list,)),
+    Parser(component_end.ends, (BYTES, BYTES), (tuple,)),
+    Parser(component_end.said, (LINES, st.just("kube-scheduler")), (str, NONE)),
     Parser(scheduler_log.events, (st.lists(BYTES, max_size=6),), (tuple,)),
     Parser(etcd.split, (TEXT,), (list,)),
     Parser(etcd.parsed, (TEXT,), (tuple,)),

@@ -94,7 +94,7 @@ def test_flag_against_file_depends_on_the_version(world, version, elect, verdict
 def test_value_that_does_not_parse(world, argument):
     world.manifest("m2", MANAGER, f"'{argument}'")
     world.data("m2", "instances")["processes"] = []
-    assert present(world.judge()) == {("KM105", "m2", MANAGER)}
+    assert present(world.judge()) == {("KM105", "m2", MANAGER), ("KM114", "m2", MANAGER), ("KM114", "m2", SCHEDULER)}
 
 
 def test_single_instance_needs_no_election(single):

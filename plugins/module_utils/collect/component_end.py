@@ -1,0 +1,148 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector component_end: the last words of a control plane component that a static pod should run, and that does not run
+or was started of late. Where all run, and have for a while, no file is opened.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+import time
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, instances, kubeconfig, kubelet_end
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Denied
+
+PODS = "/var/log/pods"
+RECENT = 600  # seconds
+READ, KEPT, LONGEST = 65536, 20, 600  # bytes of a log's end, and of its beginning; lines; bytes of a line
+JOURNAL_LINES, JOURNAL_BYTES = 3000, 2 * 1024 * 1024
+NAMED = ("name: ", '"name": "', '"name":"')
+# Of 1.14 to 1.36: "Error syncing pod UID (…), skipping: …", "Error syncing pod, skipping" err="…"
+FAILED = "Error syncing pod"
+
+
+def collect(context):
+    """{components: [{component, running, restart, path, first, last, lines, kubelet}]}: of one that runs, the log of the start before; of others, of the last.
+
+    restart: how many of the pod's starts were before that log's; first and last: seconds since the epoch of its first and last line; kubelet: what the
+    kubelet last said of starting it. Each None where there is nothing.
+    """
+    context.source = PODS
+    if context.data.get("manifests") is None and os.geteuid() != 0:
+        raise Denied("which components run here is told by manifests, which this user may not read")
+    named = _named(context.data.get("manifests") or {})
+    running = (context.data.get("instances") or {}).get("processes") or []
+    found = [one for one in named if _wanted([process for process in running if process["component"] == one and process["static"]], time.time())]
+    if not found:
+        raise Absent("no static pod of a component, or each of them runs and was not started of late")
+    known = context.data.get("kubelet") or {}
+    context.source = root = kubeconfig.top((known.get("config") or {}).get("text") or "", "podLogsDir") or PODS
+    rows = [_row(root, one, any(process["component"] == one and process["static"] for process in running)) for one in found]
+    down = [row for row in rows if not row["running"]]
+    if down:
+        lines = _journal(context, (known.get("unit") or {}).get("name"))
+        for row in down:
+            row["kubelet"] = said(lines, row["component"])
+    return {"components": rows}
+
+
+def _named(manifests):
+    """The components that a manifest of the folder names; which of its words are the pod's is judged later."""
+    texts = [record.get("text") or "" for record in manifests.get("files") or ()]
+    return [one for one in instances.COMPONENTS if any(before + one in text for text in texts for before in NAMED)]
+
+
+def _wanted(processes, now):
+    return not processes or any(process["started_at"] is None or now - process["started_at"] < RECENT for process in processes)
+
+
+def _row(root, component, running):
+    row = {"component": component, "running": running, "restart": None, "path": None, "first": None, "last": None, "lines": [], "kubelet": None}
+    restart, path = newest(root, component, 1 if running else 0)
+    if path:
+        row.update(restart=restart, path=path)
+        try:
+            row["first"], row["last"], row["lines"] = ends(*_read(path))
+        except OSError as error:
+            row["error"] = files.reason(error)
+    return row
+
+
+def newest(root, component, back):
+    """(number, path) of the log of a static pod's last start, or of that many before it; (None, None) where there is none."""
+    logs = []
+    for name in _names(root):
+        namespace, dummy, rest = name.partition("_")
+        uid = rest.rpartition("_")[2]
+        if namespace and len(uid) == 32 and "-" not in uid:  # of a static pod
+            folder = os.path.join(root, name, component)
+            numbers = [int(one[:-len(".log")]) for one in _names(folder) if one.endswith(".log") and one[:-len(".log")].isdigit()]
+            logs += [(_mtime(os.path.join(folder, "%d.log" % max(numbers))), max(numbers), folder)] if numbers else []
+    if not logs:
+        return None, None
+    dummy, number, folder = max(logs)
+    path = os.path.join(folder, "%d.log" % (number - back))
+    return (number - back, path) if number >= back and os.path.exists(path) else (None, None)
+
+
+def _names(folder):
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _mtime(path):
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _read(path):
+    """(the bytes that a log begins with, those that it ends with)."""
+    descriptor = files.opened(path)
+    try:
+        head = files.content(descriptor, READ)
+        size = os.fstat(descriptor).st_size
+        os.lseek(descriptor, max(0, size - READ), os.SEEK_SET)
+        tail = files.content(descriptor, READ)
+    finally:
+        os.close(descriptor)
+    return head, tail if size <= READ else tail.partition(b"\n")[2]
+
+
+def ends(head, tail):
+    """(seconds of the first line, of the last, the last lines as text without secrets and without the stacks that a Go program leaves)."""
+    from ansible_collections.kubemend.remediation.plugins.module_utils import log_lines
+    first = next((piece[0] for piece in map(log_lines.written, head.split(b"\n")) if piece), None)
+    joiner, cleaner, lines, last = log_lines.Joiner(), log_lines.Cleaner(), [], None
+    for raw in tail.split(b"\n"):
+        piece = log_lines.written(raw)
+        whole = joiner.feed(piece) if piece else None
+        if whole:
+            last = whole[0]
+            within = cleaner.within_key(whole[1])
+            text = log_lines.cut(cleaner.clean(whole[1][:LONGEST + log_lines.BEYOND], within), whole[2], LONGEST)
+            lines.append("".join(char if char.isprintable() or char == "\t" else " " for char in text))
+    return first, last, [line for line in kubelet_end.without_stacks(lines, str) if line.strip()][-KEPT:]
+
+
+def _journal(context, unit):
+    """The kubelet's last lines, the newest first; none where journald does not tell."""
+    if not unit:
+        return []
+    try:
+        return command.run(["journalctl", "--no-pager", "--all", "-q", "-r", "-o", "short-iso", "-n", str(JOURNAL_LINES), "-u", unit],
+                           context.seconds(5), JOURNAL_BYTES).split("\n")
+    except command.CommandError:
+        return []
+
+
+def said(lines, component):
+    """The first of these lines in which the kubelet fails to start the component, without secrets; None without one."""
+    line = next((one for one in lines if FAILED in one and component + "-" in one), None)
+    return line and files.masked(files.one_line(line, 2 * LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
