@@ -17,7 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec 
 
 PODS = "/var/log/pods"
 RECENT = 600  # seconds
-READ, KEPT, LONGEST = 65536, 20, 600  # bytes of a log's end, and of its beginning; lines; bytes of a line
+READ, BEGUN, KEPT, LONGEST = 65536, 3, 20, 600  # bytes of a log's beginning, and of its end; lines of each; bytes of a line
 JOURNAL_LINES, JOURNAL_BYTES = 3000, 2 * 1024 * 1024
 NAMED = ("name: ", '"name": "', '"name":"')
 # Of 1.14 to 1.36: "Error syncing pod UID (…), skipping: …", "Error syncing pod, skipping" err="…"
@@ -116,19 +116,29 @@ def _read(path):
 
 
 def ends(head, tail):
-    """(seconds of the first line, of the last, the last lines as text without secrets and without the stacks that a Go program leaves)."""
+    """(seconds of the first line, of the last, lines as text without secrets and without the stacks that a Go program leaves): the last of them, and the
+    first, for a program that refuses a flag may say so before it prints how it is used.
+    """
+    begun, ended = _lines(head), _lines(tail)
+    first, last = (begun[0][0] if begun else None), (ended[-1][0] if ended else None)
+    begun, ended = [[line for line in kubelet_end.without_stacks([text for dummy, text in lines], str) if line.strip()] for lines in (begun, ended)]
+    if head == tail and len(ended) <= BEGUN + KEPT:
+        return first, last, ended
+    return first, last, begun[:BEGUN] + ended[-KEPT:]
+
+
+def _lines(raw):
+    """[(seconds, text)] of the whole lines of a log's bytes."""
     from ansible_collections.kubemend.remediation.plugins.module_utils import log_lines
-    first = next((piece[0] for piece in map(log_lines.written, head.split(b"\n")) if piece), None)
-    joiner, cleaner, lines, last = log_lines.Joiner(), log_lines.Cleaner(), [], None
-    for raw in tail.split(b"\n"):
-        piece = log_lines.written(raw)
+    joiner, cleaner, found = log_lines.Joiner(), log_lines.Cleaner(), []
+    for one in raw.split(b"\n"):
+        piece = log_lines.written(one)
         whole = joiner.feed(piece) if piece else None
         if whole:
-            last = whole[0]
             within = cleaner.within_key(whole[1])
             text = log_lines.cut(cleaner.clean(whole[1][:LONGEST + log_lines.BEYOND], within), whole[2], LONGEST)
-            lines.append("".join(char if char.isprintable() or char == "\t" else " " for char in text))
-    return first, last, [line for line in kubelet_end.without_stacks(lines, str) if line.strip()][-KEPT:]
+            found.append((whole[0], "".join(char if char.isprintable() or char == "\t" else " " for char in text)))
+    return found
 
 
 def _journal(context, unit):

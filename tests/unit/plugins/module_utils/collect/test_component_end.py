@@ -129,7 +129,15 @@ def test_what_is_kept_of_a_log(monkeypatch):
     assert component_end.ends(b"", b"") == (None, None, []) and component_end.ends(b"\xff\n", b"\xff\n") == (None, None, [])
     many = (LINE % (1, "x" * 5000)).encode() * 100
     kept = component_end.ends(many, many)[2]
-    assert len(kept) == component_end.KEPT and all(len(line) < component_end.LONGEST + 40 for line in kept)
+    assert len(kept) == component_end.BEGUN + component_end.KEPT and all(len(line) < component_end.LONGEST + 40 for line in kept)
+
+
+def test_what_a_program_says_before_its_usage_is_kept():
+    """kube-controller-manager v1.18.4 prints its error first, v1.36.3 last."""
+    lines = "".join(LINE % (1, line) for line in ["Error: unknown flag: --x", *("      --flag-%d" % number for number in range(400))]).encode()
+    for head, tail in ((lines, lines), (lines, lines[-2000:].partition(b"\n")[2])):
+        kept = component_end.ends(head, tail)[2]
+        assert kept[0] == "Error: unknown flag: --x" and kept[-1] == "      --flag-399" and len(kept) == component_end.BEGUN + component_end.KEPT
 
 
 def test_the_end_of_a_long_log_begins_with_a_whole_line(tmp_path):
