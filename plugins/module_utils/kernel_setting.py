@@ -36,6 +36,8 @@ def do(step, wanted, host, dummy_params=None, kernel=KERNEL):
         raised = dict((key, max(former[key], int(value))) for key, value in wanted["change"]["settings"].items())
         record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": path, "line": line,
                   "settings": raised, "former_settings": former, "expect": {}, "guard": wanted.get("guard"), "former": None}
+        if step.check and line:
+            own_file.write(path, _merging(record), step)  # which compares, and writes nothing
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)", {}
     except (guard.Refused, ChangeError) as error:

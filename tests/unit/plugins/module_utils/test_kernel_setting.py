@@ -312,8 +312,9 @@ def test_a_line_of_another_file_is_raised_and_nothing_else_of_it_changes(foreign
 def test_a_line_that_is_another_one_meanwhile_is_left_as_it_is(foreign, bytes_now, line):
     foreign.path.write_bytes(bytes_now)
     foreign.line.update(line)
-    answer = foreign.do()
-    assert (answer["state"], foreign.value(), foreign.path.read_bytes()) == ("refused", 128, bytes_now) and "is no longer" in answer["reason"]
+    for check in (True, False):
+        answer = foreign.do(check=check)
+        assert (answer["state"], foreign.value(), foreign.path.read_bytes()) == ("refused", 128, bytes_now) and "is no longer" in answer["reason"]
 
 
 def test_a_file_that_is_gone_meanwhile_is_not_made(foreign):
