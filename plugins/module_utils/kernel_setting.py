@@ -4,7 +4,8 @@
 """PRIVATE to this collection: kernel settings of this node raised, in one file of ours and in the running kernel.
 
 Where a line of another file is read after ours and decides, it is raised where it stands instead, and nothing else of that file changes. The file first:
-what is in it holds after a reboot, and a program that is killed between the two is ended by doing the second. Nothing is ever lowered: where the kernel, or our own file, holds more already, that stays.
+what is in it holds after a reboot, and a program that is killed between the two is ended by doing the second. Nothing is ever lowered:
+where the kernel, or our own file, holds more already, that stays.
 """
 
 from __future__ import absolute_import, division, print_function
