@@ -272,8 +272,8 @@ class Runtime:
                           (Proof("file", self.host.host, path=path, text="0 bytes"),),
                           f"write it again as whoever installs your nodes does (kubespray's playbook; else containerd config default > {path}, with "
                           "SystemdCgroup = true where the kubelet's cgroupDriver is systemd, and your mirrors), compare it with another node's, and look at "
-                          f"the file system (journalctl -k, fsck): one file is seldom alone; then systemctl restart {self._unit_name()}: {self._leave()}. Where "
-                          "it is meant to be so, a comment in the file says it", risk=0, severity="warning")]
+                          f"the file system (journalctl -k, fsck): one file is seldom alone; then systemctl restart {self._unit_name()}: {self._leave()}. "
+                          "Where it is meant to be so, a comment in the file says it", risk=0, severity="warning")]
 
     def _dockershim(self) -> Hit | None:
         """A kubelet without dockershim that was told to use docker."""
