@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PRIVATE to this collection: kernel settings of this node raised, in one file of ours and in the running kernel.
 
-The file first: what is in it holds after a reboot, and a program that is killed between the two is ended by doing the second. Nothing is ever
-lowered: where the kernel, or our own file, holds more already, that stays.
+Where a line of another file is read after ours and decides, it is raised where it stands instead, and nothing else of that file changes. The file first:
+what is in it holds after a reboot, and a program that is killed between the two is ended by doing the second. Nothing is ever lowered:
+where the kernel, or our own file, holds more already, that stays.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -21,23 +22,29 @@ REMEDY = "kernel_setting"
 SECONDS = 30
 KERNEL = "/proc/sys"
 HEADER = b"# Made by kubemend: kernel settings that were raised because they were exhausted, or would not have outlived a reboot.\n"
+BLANKS = " \t\r\n\v\f"
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
 
 
 def do(step, wanted, host, dummy_params=None, kernel=KERNEL):
-    """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step, its change {path, settings {key: number}}."""
-    path = wanted["change"]["path"]
+    """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step, its change {path, settings {key: number}, line}.
+
+    line: of another's file, {number, text}, that is raised there; None for our own file.
+    """
+    path, line = wanted["change"]["path"], wanted["change"].get("line")
     try:
         former = dict((key, read(key, kernel, host)) for key in sorted(wanted["change"]["settings"]))
         raised = dict((key, max(former[key], int(value))) for key, value in wanted["change"]["settings"].items())
-        record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": path, "settings": raised,
-                  "former_settings": former, "expect": {}, "guard": wanted.get("guard"), "former": None}
+        record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": path, "line": line,
+                  "settings": raised, "former_settings": former, "expect": {}, "guard": wanted.get("guard"), "former": None}
+        if step.check and line:
+            own_file.write(path, _merging(record), step)  # which compares, and writes nothing
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)", {}
     except (guard.Refused, ChangeError) as error:
         return proof.NOT_DONE, str(error), {}
     try:
-        present = own_file.write(path, lambda present: merged(present, raised), step)
+        present = own_file.write(path, _merging(record), step)
     except (ChangeError, OSError) as error:
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
         return proof.ended(step, state, "%s of %s could not be written (%s): nothing was raised; see what lies there" % (path, host, files.one_line(error)))
@@ -78,6 +85,39 @@ def merged(present, raised):
     return b"".join(lines + [b"%s = %d\n" % (key.encode(), number) for key, number in sorted(left.items())])
 
 
+def _merging(record):
+    """What a step makes of its file: our lines in ours, the one line in another's."""
+    if not record.get("line"):
+        return lambda present: merged(present, record["settings"])
+    ((key, number),) = record["settings"].items()
+    return lambda present: edited(present, record["line"], key, number)
+
+
+def edited(present, line, key, number):
+    """The bytes of somebody else's file, of which this one line gives the key more; ChangeError where it is not that line any more."""
+    rows = (present or b"").split(b"\n")
+    index = line["number"] - 1
+    row = rows[index].decode("utf-8", "replace") if 0 <= index < len(rows) else None
+    if row not in (line["text"], line_with(line["text"], number)) or key_of(line["text"]) != key:
+        raise ChangeError("its line %d is no longer %s; %s" % (line["number"], files.one_line(line["text"], 120), guard.OLD))
+    return b"\n".join(rows[:index] + [line_with(line["text"], number).encode("utf-8")] + rows[index + 1:])
+
+
+def line_with(text, number):
+    """A line of sysctl.d with another value: what stands around that stays."""
+    head, equal, value = text.partition("=")
+    before = value[:len(value) - len(value.lstrip(BLANKS))] if value.strip(BLANKS) else ""
+    return "%s%s%s%d%s" % (head, equal, before, number, value[len(value.rstrip(BLANKS)):])
+
+
+def key_of(text):
+    """What such a line sets, as it is named with dots; None for a pattern, or for a line that sets nothing."""
+    name, equal, _value = text.partition("=")
+    name = name.strip(BLANKS)
+    name = (name[1:] if name.startswith("-") else name).strip(BLANKS).replace("/", ".")
+    return name if equal and name and LETTERS.issuperset(name) else None
+
+
 def run(raised, kernel, host):
     """Tell the kernel, as far as it has less: why it does not have it, or None."""
     for key, number in sorted(raised.items()):
@@ -112,7 +152,10 @@ def _back(step, record, present, kernel, reason):
 
 def resumed(record, dummy_step=None, kernel=KERNEL):
     """What was interrupted, ended: (how its proof ends, why). Where our file holds the settings, the kernel gets them too."""
-    if not own_file.says(record["path"], lambda present: merged(present, record["settings"])):
-        return proof.NOT_DONE, "nothing of it was written"
+    try:
+        if not own_file.says(record["path"], _merging(record)):
+            return proof.NOT_DONE, "nothing of it was written"
+    except ChangeError as error:
+        return proof.NOT_DONE, str(error)
     reason = run(record["settings"], kernel, record["host"])
     return (proof.FAILED, reason) if reason else (proof.PROVEN, "the kernel has what %s says" % record["path"])

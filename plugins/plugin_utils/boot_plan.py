@@ -24,11 +24,9 @@ def mended(scene: Scene) -> Step | None:
         return _module(scene, one)
     if running is None:
         return None
-    blocked, note = lasting_settings.later(node.limits, one.name, one.wanted)
-    blocked = blocked or _other_name(node, one)
-    if blocked and running < one.wanted:
-        blocked += f"; until then sysctl -w {one.name}={one.wanted} helps, up to the next boot"
-    return limits_plan.step_of(scene, one.name, running, max(running, one.wanted), fencing.why(scene) or blocked, note)
+    later = lasting_settings.later(node.limits, one.name, one.wanted)
+    blocked = limits_plan.until_then(later.blocked or _other_name(node, one), one.name, running, one.wanted)
+    return limits_plan.step_of(scene, one.name, running, max(running, one.wanted), fencing.why(scene) or blocked, later)
 
 
 def _module(scene: Scene, one: Problem) -> Step:

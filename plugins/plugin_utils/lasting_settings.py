@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import sysctl_files, sysctl_late
+from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import conf_lines, sysctl_files, sysctl_late
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import EVENTS, FILE_MAX, INSTANCES, PID_MAX, WATCHED, WATCHES, Limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.sysctl_files import Setting
@@ -32,6 +33,33 @@ class Lasting:
     wanted: int
     why: str
     places: tuple[tuple[str, int, str], ...]
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A line of a file that is not ours, and the number that it has to say."""
+
+    path: str
+    line: int
+    old: str
+    wanted: int
+
+    @property
+    def new(self) -> str:
+        return kernel_setting.line_with(self.old, self.wanted).strip()
+
+
+@dataclass(frozen=True)
+class Later:
+    """why: what keeps our file from deciding at boot, None where nothing does. edit: how that line is raised where it stands, where it may be."""
+
+    why: str | None
+    note: str
+    edit: Edit | None = None
+
+    @property
+    def blocked(self) -> str | None:
+        return None if self.edit else self.why
 
 
 def lasting(limits: Limits) -> Iterator[Lasting]:
@@ -93,8 +121,8 @@ def asked_for(limits: Limits, key: str) -> Iterable[int]:
     return [*(taken(key, found.value) or 0 for found in decide), *(one.wanted for one in lasting(limits) if one.key == key)]
 
 
-def later(limits: Limits, key: str, wanted: int) -> tuple[str | None, str]:
-    """(what keeps our file from deciding at boot, or None; what else is to be known of it: `sysctl --system`, files that were not read)."""
+def later(limits: Limits, key: str, wanted: int) -> Later:
+    """What keeps our file from deciding at boot, and what else is to be known of it: `sysctl --system`, files that were not read."""
     name = posixpath.basename(FILE)
     ours = {"path": FILE, "name": name, "kind": "file", "link": None, "text": f"{key} = {wanted}\n", "truncated": False, "binary": False, "error": None}
     others: Sequence[Mapping[str, Any]] = [one for one in limits.records if one.get("path") != FILE]
@@ -103,18 +131,39 @@ def later(limits: Limits, key: str, wanted: int) -> tuple[str | None, str]:
     unread = [path for path in limits.unread_sysctl() if path != FILE and not (path.endswith(".conf") and posixpath.basename(path) < name)]
     notes = [f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"] if unread else []
     if boot is None:
-        return f"a line -{key} without a value is read after {FILE} and keeps it from being set at boot: take that line away", "; ".join(notes)
+        line = sysctl_files.excluding(others, key)
+        why = f"{line or 'a line'} (-{key}, without a value) is read after {FILE} and keeps it from being set at boot: put a # before that line"
+        return Later(why, "; ".join(notes))
     if _is_less(boot, wanted):
-        return f"{place(boot)} is read after {FILE} and says {one_line(boot.value, 80)}: raise it there, or take the line away", "; ".join(notes)
+        return _over(limits, boot, wanted, f"is read after {FILE} and says {one_line(boot.value, 80)}", notes)
     keys = (key, sysctl_late.SAME[key]) if key in sysctl_late.SAME else (key,)
     late = sysctl_late.at_boot(limits.seen.get("late"), {key: boot}, keys)
     over = next((one for one in late.values() if one.who and _is_less(one, wanted)), None)
     if over:
-        why = f"{place(over)} says {one_line(over.value, 80)}, which {over.who} sets after sysctl.d: raise it there, or take the line away"
-        return why, "; ".join(notes)
+        return _over(limits, over, wanted, f"says {one_line(over.value, 80)}, which {over.who} sets after sysctl.d", notes)
     if hand and _is_less(hand, wanted):
-        notes.insert(0, f"sysctl --system reads {place(hand)} last, which says {one_line(hand.value, 80)}: change that line too")
-    return None, "; ".join(notes)
+        edit = _edit(limits, hand, wanted)
+        must = f"that line must read {edit.new} too" if edit else "change that line too"
+        notes.insert(0, f"sysctl --system reads {place(hand)} last, which says {one_line(hand.value, 80)}: {must}")
+    return Later(None, "; ".join(notes))
+
+
+def _over(limits: Limits, found: Setting, wanted: int, what: str, notes: Sequence[str]) -> Later:
+    """A line that decides in place of ours: raised there where it is one of the machine's own files, else for somebody's hand."""
+    edit = _edit(limits, found, wanted)
+    way = f"it must read {edit.new}" if edit else "raise it there, or take the line away"
+    return Later(f"{place(found)} {what}: {way}", "; ".join(notes), edit)
+
+
+def _edit(limits: Limits, found: Setting, wanted: int) -> Edit | None:
+    """The line with this value in its place. A vendor's file is not ours to change, nor what is made anew at every boot, nor a pattern's other keys."""
+    records = conf_lines.usable([*limits.records, *sysctl_late.records(limits.seen.get("late"))])
+    record = next((one for one in records if one["path"] == found.path), None)
+    old = dict(conf_lines.lines(record)).get(found.line) if record else None
+    path = found.real or found.path
+    if old is None or not path.startswith("/etc/") or kernel_setting.key_of(old) != found.key:
+        return None
+    return Edit(path, found.line, old, wanted)
 
 
 def _is_less(found: Setting, wanted: int) -> bool:

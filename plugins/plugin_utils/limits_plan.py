@@ -15,6 +15,7 @@ from dataclasses import replace
 from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_setting
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, lasting_settings, login_limits, node_limits, unit_limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.lasting_settings import Later
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
 
@@ -30,12 +31,16 @@ def raised(scene: Scene) -> Step | None:
     target = int(scene.consent.limits.get(key, node_limits.TARGETS.get(key, 0)))
     exhausted = any(short.key == key for short in limits.shortages())
     value = max([running, *lasting_settings.asked_for(limits, key), target if exhausted or _is_wished(scene) else 0])
-    blocked, note = lasting_settings.later(limits, key, value)
-    if blocked and value > running:
-        blocked += f"; until then sysctl -w {key}={value} helps, up to the next boot"
+    later = lasting_settings.later(limits, key, value)
+    blocked = until_then(later.blocked, key, running, value)
     if exhausted and value <= running:
         blocked = f"{key} is {running} already, and it is used up: {_more(key)}"
-    return step_of(scene, key, running, value, _fenced(scene) or blocked, note)
+    return step_of(scene, key, running, value, _fenced(scene) or blocked, later)
+
+
+def until_then(why: str | None, key: str, running: int, value: int) -> str | None:
+    """What decides in place of our file and is not changed here, with what helps until somebody has changed it."""
+    return f"{why}; until then sysctl -w {key}={value} helps, up to the next boot" if why and value > running else why
 
 
 def _is_wished(scene: Scene) -> bool:
@@ -56,7 +61,7 @@ def profiled(scene: Scene) -> Step | None:
         return login_limits.profile(scene, key, _fenced(scene))
     running = limits.kernel.get(key)
     if running is None:
-        return replace(step_of(scene, key, 0, 0, f"what {key} of {scene.finding.host} is could not be read", ""), diff="", change=None)
+        return replace(step_of(scene, key, 0, 0, f"what {key} of {scene.finding.host} is could not be read"), diff="", change=None)
     return None if _has(limits, key, running, int(scene.consent.limits.get(key, node_limits.TARGETS[key]))) else raised(scene)
 
 
@@ -71,15 +76,17 @@ def _more(key: str) -> str:
     return f"find out who holds so many, or ask for more with -e {node_limits.VARIABLES[key]}=NUMBER"
 
 
-def step_of(scene: Scene, key: str, running: int, value: int, blocked: str | None, note: str) -> Step:
-    """The setting as a step: to this value in our file, and in the kernel where that has less."""
-    finding = scene.finding
-    where = finding.host or ""
+def step_of(scene: Scene, key: str, running: int, value: int, blocked: str | None, later: Later = Later(None, "")) -> Step:
+    """The setting as a step: to this value in our file, or in the line that decides in its place, and in the kernel where that has less."""
+    finding, edit = scene.finding, later.edit
+    where, path = finding.host or "", edit.path if edit else lasting_settings.FILE
     label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{kernel_setting.REMEDY.replace('_', '-')}-{key}")
-    diff = f"--- {lasting_settings.FILE}\n+++ {lasting_settings.FILE}\n+{key} = {value}\n" + (f"the kernel: {running} -> {value}\n" if value > running else "")
-    return Step(label, where, finding.code, kernel_setting.REMEDY, RISK, lasting_settings.FILE, key, finding.node,
-                blocked_by=left_out(scene, where) or blocked, note=note, diff=diff, limit=60,
-                change={"kind": kernel_setting.REMEDY, "path": lasting_settings.FILE, "settings": {key: value}}, expect={"component": None})
+    lines = f"-{edit.old.strip()}\n+{edit.new}\n" if edit else f"+{key} = {value}\n"
+    diff = f"--- {path}\n+++ {path}\n{lines}" + (f"the kernel: {running} -> {value}\n" if value > running else "")
+    note = f"{later.why}; whatever writes {path} has to say so too" if edit else ""
+    change = {"kind": kernel_setting.REMEDY, "path": path, "settings": {key: value}, **({"line": {"number": edit.line, "text": edit.old}} if edit else {})}
+    return Step(label, where, finding.code, kernel_setting.REMEDY, RISK, path, key, finding.node, blocked_by=left_out(scene, where) or blocked,
+                note="; ".join(filter(None, [note, later.note])), diff=diff, limit=60, change=change, expect={"component": None})
 
 
 def unlocked(scene: Scene) -> Step | None:

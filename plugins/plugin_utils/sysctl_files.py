@@ -86,6 +86,13 @@ def of_file(record: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Setting
     return dict(_settings(_contents([record]), tuple(keys), _procps))
 
 
+def excluding(records: Any, key: str) -> str | None:
+    """path:line of the last line that keeps systemd-sysctl from setting this key, as an operator edits it."""
+    path = _proc_path(key)
+    lines = [line for file in _contents(_booted(records)) for line in _parsed(*file) if line.key == path and line.value is None]
+    return "{}:{}".format(*lines[-1].place) if lines else None
+
+
 def unreadable(records: Any) -> list[tuple[str, str]]:
     """(path, why) of each file that counts and is not wholly known: what it sets is unknown. One that is masked does not count."""
     found = ((record["path"], conf_lines.why_unread(record)) for record in _by_hand(records))

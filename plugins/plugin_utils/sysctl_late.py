@@ -39,11 +39,16 @@ def at_boot(late: Any, boots: Mapping[str, Setting], keys: Iterable[str]) -> dic
     return found
 
 
+def records(late: Any) -> list[Any]:
+    """The files that `sysctl -p` is given."""
+    return [_mapping(_mapping(late).get(UFW)).get("sysctl")]
+
+
 def unread(late: Any) -> list[str]:
     """Where settings may stand that nobody could read."""
     told = _mapping(late)
-    record, tuned = _mapping(told.get(UFW)).get("sysctl"), _mapping(told.get(TUNED))
-    rows = [record["path"] for record in conf_lines.usable([record]) if conf_lines.why_unread(record)]
+    tuned = _mapping(told.get(TUNED))
+    rows = [record["path"] for record in conf_lines.usable(records(late)) if conf_lines.why_unread(record)]
     names = tuned.get("unknown")
     return rows + [f"the profile {str(name)[:80]} of tuned" for name in (names if isinstance(names, (list, tuple)) else ())]
 
@@ -65,7 +70,7 @@ def _set(found: dict[str, Setting], one: Setting) -> None:
 
 
 def _ufw(told: Mapping[str, Any], keys: Iterable[str]) -> Iterator[Setting]:
-    for record in conf_lines.usable([_mapping(told.get(UFW)).get("sysctl")]):
+    for record in conf_lines.usable(records(told)):
         yield from (replace(one, who=UFW) for one in sysctl_files.of_file(record, keys).values())
 
 

@@ -300,6 +300,9 @@ SCENES: dict[str, Scene] = {
     "kernel setting": Scene(of(test_kernel_setting), lambda node: [node.step({test_kernel_setting.KEY: 8192, test_kernel_setting.OTHER: 2097152})],
                             lambda node: [tree(node.path.parent), node.value(), node.value(test_kernel_setting.OTHER)], ("kernel_setting",),
                             lambda node: node.path),
+    "kernel setting where it stands": Scene(
+        lambda path, monkeypatch: contextlib.nullcontext(test_kernel_setting.Foreign(path, monkeypatch)), lambda node: [node.step()],
+        lambda node: [tree(node.path.parent), node.value()], ("kernel_setting",), lambda node: node.path),
     "kernel module": Scene(lambda path, monkeypatch: contextlib.nullcontext(Modules(path, monkeypatch)), lambda node: [node.step()],
                            lambda node: [tree(node.path.parent), json.loads(node.kernel.read_text())], ("kernel_module",), lambda node: node.path),
     "limits of logins": Scene(of(test_file_limit), lambda node: [node.step()], lambda node: tree(node.path.parent), ("file_limit",),

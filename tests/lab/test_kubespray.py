@@ -9,15 +9,18 @@ KUBEMEND_TEST_FULL=1 both. The cluster is taken away at the end: it is one more 
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
 
-from tests.lab import bringup, interrupt, kubeletlevel, kubespray
+from tests.lab import bringup, interrupt, kubeletlevel, kubespray, playbook
 from tests.lab.cluster import Cluster
-from tests.lab.repairing import CONSENT, broken, codes, own, possible, state, untouched
+from tests.lab.incidents.runtime_stopped import ready
+from tests.lab.repairing import CONSENT, broken, codes, ended, own, possible, state, untouched
 from tests.lab.staticpod import MANAGER, SCHEDULER, election_off, manifest, processes
 from tests.lab.test_capture import WAITING, levels, raised
+from tests.lab.test_node_back import ENABLE, START
 
 OLD, NEW = "v1.18.4", "v1.36.3"
 
@@ -76,6 +79,38 @@ def test_a_kubelets_level_by_the_file_of_its_unit(cluster, tmp_path):
         cluster.wait(lambda: not raised(cluster, "m2"), 240, "m2 to take it back after its start")
         assert cluster.read("m2", kubespray.ENVIRONMENT) == before and kubeletlevel.argv(cluster, "m2") == former
         cluster.wait_healthy()
+
+
+def test_a_disabled_kubelet_whose_node_was_restarted_comes_back(cluster, play, tmp_path):
+    """The unit that kubespray writes lies in /etc/systemd/system, where a mask would lie too: it is enabled and started, and not a byte of it changes."""
+    def unit():
+        return tuple(cluster.exec("m2", ["systemctl", word, "kubelet"], check=False).stdout.decode().strip() for word in ("is-enabled", "is-active"))
+
+    def taints():
+        return {one["key"] for one in json.loads(cluster.kubectl("get", "node", "m2", "-o", "json").stdout)["spec"].get("taints") or ()
+                if one["key"].startswith("node.kubernetes.io/")}
+
+    files = f"sha256sum {kubespray.UNIT} {kubespray.ENVIRONMENT} {kubespray.KUBELET_CONFIG}"
+    with broken(cluster, "kubelet-disabled", target="m2"):
+        before = cluster.exec("m2", files).stdout
+        bringup.start_again(cluster.node("m2"))
+        cluster.wait(lambda: not ready(cluster, "m2"), 240, "m2 to be not ready")
+        cluster.wait(taints, 120, "the controller's taints")
+        done, report = play(name="node_unreachable")
+        assert done.returncode == 0 and ("KM501", "m2") in codes(report) and unit() == ("disabled", "inactive"), done.stdout[-4000:]
+        assert [(step["host"], step["remedy"], step["allowed"]) for step in report["plan"]] == [("m2", ENABLE, False), ("m2", START, False)]
+        done, report = play(*CONSENT, name="node_unreachable")
+        assert (done.returncode, ended(report), codes(report)) == (0, ["done"] * 2, set()), done.stdout[-4000:]
+        assert (unit(), ready(cluster, "m2"), taints()) == (("enabled", "active"), True, set()) and cluster.exec("m2", files).stdout == before
+        run_id = report["run_id"]
+        cluster.wait_healthy()
+        done, report = play(*CONSENT, name="node_unreachable")
+        assert (done.returncode, report["plan"], report["steps"]) == (0, [], []), done.stdout[-4000:]
+        bringup.start_again(cluster.node("m2"))
+        cluster.wait(lambda: unit() == ("enabled", "active"), 180, "its kubelet to start by itself")
+        cluster.wait_healthy()
+        done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={run_id}", report=str(tmp_path / "revert"))
+        assert done.returncode == 0 and unit() == ("disabled", "active"), done.stdout[-4000:]
 
 
 def test_scheduler_by_the_file_that_its_pod_does_not_watch(cluster, play):

@@ -79,6 +79,31 @@ def test_a_value_that_is_overridden_is_written_where_nothing_overrides_it(cluste
             cluster.exec("w1", ["rm", "-f", limits.FILE])
 
 
+def test_a_line_that_is_read_after_ours_is_raised_where_it_stands(cluster, play, tmp_path):
+    theirs, text = "/etc/sysctl.d/99-zzz-lab.conf", "# the application's\n{0}=300\nvm.swappiness = 60\n"
+    lies = f"cat {theirs}; stat -c '%a %U' {theirs}"
+    with broken(cluster, "sysctl-overridden", target="w1"):
+        try:
+            cluster.write("w1", theirs, text.format(limits.INSTANCES))
+            before = cluster.exec("w1", lies).stdout
+            asked = (*CONSENT, "-e", "kubemend_faults=KM407")
+            done, report = play("--check", "--diff", *asked)
+            (step,) = report["plan"]
+            assert (done.returncode, step["target"], step["blocked_by"]) == (0, theirs, None), done.stdout[-3000:]
+            assert f"-{limits.INSTANCES}=300" in done.stdout and f"+{limits.INSTANCES}=8192" in done.stdout
+            assert cluster.exec("w1", lies).stdout == before and ours(cluster)["w1"] == ""
+            done, report = play(*asked)
+            assert (done.returncode, [one["state"] for one in report["steps"]], found(report)) == (0, ["done"], set()), done.stdout[-4000:]
+            assert cluster.exec("w1", lies).stdout == before.replace(b"=300", b"=8192") and ours(cluster)["w1"] == ""
+            assert int(kernel.read(kernel.INOTIFY)) >= 8192
+            again, second = play(*asked)
+            assert (again.returncode, second["plan"], second["steps"]) == (0, [], []), again.stdout[-3000:]
+            done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={report['run_id']}", report=str(tmp_path / "revert"))
+            assert done.returncode == 0 and cluster.exec("w1", lies).stdout == before, done.stdout[-3000:]
+        finally:
+            cluster.exec("w1", ["rm", "-f", theirs])
+
+
 def test_one_process_that_holds_most_is_named_and_raising_buys_time(cluster, play):
     with broken(cluster, "inotify-one-holder", target="w1"):
         done, report = play(name="too_many_open_files")

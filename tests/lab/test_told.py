@@ -14,6 +14,7 @@ RISK = ("-e", "kubemend_max_risk=3")
 # What the finding says, and what is done about it.
 TOLD = {
     "kubelet-certificate-over": ("has expired: the API server refuses the kubelet that runs", "kubeadm kubeconfig user"),
+    "runtime-config-emptied": ("config.toml", "SystemdCgroup = true"),
     "runtime-metadata": ("meta.db", "containerd"),
     "firewall-enabled": ("firewalld is off at w1, and comes back with the next boot", "--add-port=10250/tcp"),
 }

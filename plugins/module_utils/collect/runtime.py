@@ -20,7 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec 
 
 CONTAINERD, CRIO, DOCKER, CRI_DOCKER, EMBEDDED, OTHER = "containerd", "crio", "docker", "cri-docker", "embedded", "other"
 DOCKERSHIM, DOCKER_SOCKET = "/var/run/dockershim.sock", "/var/run/docker.sock"
-CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
+CONTAINERD_SOCKET, CONTAINERD_CONFIG = "/run/containerd/containerd.sock", "/etc/containerd/config.toml"
 # What the socket's path holds, and whose it is then. Docker's own comes before what uses it.
 PATHS = (("dockershim", DOCKER), ("cri-dockerd", CRI_DOCKER), ("/crio/", CRIO), ("/containerd/containerd.sock", CONTAINERD))
 WITHIN = ("/run/k3s/", "/var/run/k3s/", "/run/k0s/", "/var/run/k0s/", "/var/snap/", "/run/snap")
@@ -49,7 +49,8 @@ def collect(context):
     docker: whether the kubelet was told to use docker itself; units: of UNITS, in their order, each as the collector kubelet gives one, with
     wanted_by, brought_by and trigger, and said: the last lines of one that ended, or {name, absent};
     socket: present, missing, other or denied; error: why it takes no connection, None where it does or was not asked; calls: {version of the CRI:
-    the status that a call ends with, or an error}, config and metadata: containerd's, where it refuses calls.
+    the status that a call ends with, or an error}, config and metadata: containerd's, where it refuses calls; emptied: the path of containerd's
+    configuration, where that is a file of 0 bytes.
     """
     known = context.data.get("kubelet")
     if not known:
@@ -63,10 +64,12 @@ def collect(context):
         raise Failed(str(error))
     kind, path = kind_of(named, family, told_docker(known), [name for name in OWN if unit.unit(blocks.get(name, NONE))])
     found = {"endpoint": files.one_line(named, 200) if named else None, "docker": told_docker(known), "kind": kind, "path": path, "socket": None, "error": None,
-             "asked": False, "calls": {}, "config": None, "metadata": None, "units": [_unit(name, blocks) for name in names_of(kind, blocks)]}
+             "asked": False, "calls": {}, "config": None, "metadata": None, "emptied": None, "units": [_unit(name, blocks) for name in names_of(kind, blocks)]}
     for one in found["units"]:
         if not one["absent"]:
             one["said"] = said(one["name"], context.seconds(3)) if ended(one) else []
+    if kind == CONTAINERD:
+        found["emptied"] = emptied(config_of(blocks))
     if kind == EMBEDDED or path is None:
         return found
     context.source = path
@@ -177,13 +180,18 @@ def metadata(root=CONTAINERD_ROOT):
     """{path, size, valid} of containerd's database, None where it cannot be read; an empty one is valid: containerd begins a new one in it."""
     path = os.path.join(root, METADATA)
     try:
-        with open(path, "rb") as file:
-            data = file.read((1024 << PAGES) + AT + len(MAGIC))
+        with open(path, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
+            valid = not size or any(_magic(file, start + AT) for start in [0] + [1024 << power for power in range(PAGES + 1)] if start < size)
     except OSError:
         return None
-    places = [AT] + [(1024 << power) + AT for power in range(PAGES + 1)]
-    return {"path": path, "size": size, "valid": not size or any(data[place:place + len(MAGIC)] == MAGIC for place in places)}
+    return {"path": path, "size": size, "valid": valid}
+
+
+def _magic(file, place):
+    """Whether a page with a header begins there: four bytes are read, the database may be of gigabytes."""
+    file.seek(place)
+    return file.read(len(MAGIC)) == MAGIC
 
 
 def brings(target, name, folders=LOADED):
@@ -234,10 +242,24 @@ def _ask(found, blocks):
         if not isinstance(found["calls"][version], int):
             break  # what is silent, or no gRPC, is not asked again
     if found["kind"] == CONTAINERD and cri.UNIMPLEMENTED in found["calls"].values():
-        argv = unit.command_line(blocks.get("containerd.service") or {})
-        found["config"] = plugins(procfs.flag(argv, "config") or procfs.flag(argv, "c") or "/etc/containerd/config.toml")
-        named = procfs.flag(argv, "root") or root_of(found["config"]["path"])
+        found["config"] = plugins(config_of(blocks))
+        named = procfs.flag(unit.command_line(blocks.get("containerd.service") or {}), "root") or root_of(found["config"]["path"])
         found["metadata"] = metadata(named or CONTAINERD_ROOT)
+
+
+def config_of(blocks):
+    """Where containerd's configuration lies."""
+    argv = unit.command_line(blocks.get("containerd.service") or {})
+    return procfs.flag(argv, "config") or procfs.flag(argv, "c") or CONTAINERD_CONFIG
+
+
+def emptied(path):
+    """The path, where a file of 0 bytes is there: containerd takes it for one that changes nothing; None else."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return path if stat.S_ISREG(found.st_mode) and found.st_size == 0 else None
 
 
 def plugins(path):

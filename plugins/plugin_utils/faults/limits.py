@@ -12,8 +12,10 @@ _INOTIFY = "https://man7.org/linux/man-pages/man7/inotify.7.html"
 _SYSCTL = "https://www.freedesktop.org/software/systemd/man/latest/sysctl.d.html"
 _PAM = "https://man7.org/linux/man-pages/man5/limits.conf.5.html"
 _EXEC = "https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html"
-_RAISES = ("Raising it writes one file of ours in /etc/sysctl.d, which is read after the others, and tells the kernel; nothing restarts, nothing is ever "
-           "lowered. Where another file is read later still and says less, nothing is written, and the plan names it.")
+_RAISES = ("Raising it writes one file of ours in /etc/sysctl.d, which is read after the others, and tells the kernel; nothing restarts. Where a line of /etc "
+           "is read later still and says less (one of ufw too), the plan names it, raises the number in that line alone, and a revert brings the file's bytes "
+           "back; where that is a vendor's file, one of /run, a setting of tuned or a line that excludes the key, nothing is written, and the plan says "
+           "what to do by hand. Nothing is ever lowered, whatever a variable says: for that, change the line that decides and sysctl -w by hand.")
 _SHARED = ("All processes of one user share the limit, those of its containers too, where they have no user namespace of their own: all of root's, as a rule. ")
 
 FAULTS = (
@@ -121,8 +123,7 @@ FAULTS = (
                     "and Red Hat link 99-sysctl.conf to /etc/sysctl.conf, which beats 99-kubernetes.conf), the kernel has more than the files say and a "
                     "reboot takes it back, a file says more than the kernel has, or only /etc/sysctl.conf says so and no link leads to it. What the machine "
                     "will have is computed as systemd-sysctl does: one file of a name, in the order of names, the last one wins, an exact name before a "
-                    "pattern. A vendor's file (/usr) that one of /etc overrides is no finding. What ufw and tuned set after that counts too: where one of them "
-                    "overrides a file, its line is named, and nothing is written.",
+                    "pattern. A vendor's file (/usr) that one of /etc overrides is no finding. What ufw and tuned set after that counts too.",
         remedy="Write the value where nothing overrides it. " + _RAISES,
         risk=1,
         needs=("limits",),

@@ -172,9 +172,10 @@ def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
 
 def _lasts(limits: node_limits.Limits, one: lasting_settings.Lasting) -> str:
-    """What makes it last: the plan's file, or the hand of somebody where another is read after that and decides."""
-    above, _note = lasting_settings.later(limits, one.key, one.wanted)
-    told = above or f"write {one.key} = {one.wanted} where nothing overrides it: the plan does, in {lasting_settings.FILE}"
+    """What makes it last: the plan's file, or the line of another that is read after that and decides."""
+    later = lasting_settings.later(limits, one.key, one.wanted)
+    told = later.why or f"write {one.key} = {one.wanted} where nothing overrides it: the plan does, in {lasting_settings.FILE}"
+    told += ": the plan makes it, and a revert takes it back" if later.edit else ""
     if one.wanted <= one.running:
         return told
-    return told + ("" if above else ", and tells the kernel") + f" (by hand, until the next boot: sysctl -w {one.key}={one.wanted})"
+    return told + ("" if later.blocked else ", and tells the kernel") + f" (by hand, until the next boot: sysctl -w {one.key}={one.wanted})"

@@ -48,24 +48,37 @@ def full(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         proofs += tuple(proof for name in dict.fromkeys(one.unit for one in found[:SHOWN]) if name in told
                         for proof in _set(host, told[name], f"{NOFILE}=")[:SHOWN])
         hits = [Hit(f"{first} of {name} has {first.open} of {first.soft} files open{more}", proofs,
-                    f"see what it has open, for it may leak them (ls -l /proc/{first.pid}/fd); where it needs more: {_more(first)}",
+                    f"see what it has open, for it may leak them (ls -l /proc/{first.pid}/fd); where it needs more: {_more(first, told.get(first.unit))}",
                     host=host.host, node=host.node, severity="critical" if any(one.role for one in found) else None)]
     missing = host.missing("limits") or unless(host, _answered(limits)) or unless(host, _counted(limits), "denied") + uncounted(host, limits)
     yield Outcome(tuple(hits), missing, host=host.host)
 
 
-def _more(one: Holder) -> str:
-    """Where a process has its limit from."""
+def _more(one: Holder, unit: Mapping[str, Any] | None) -> str:
+    """Where a process has its limit from. unit: what is known of its service."""
     if one.role == "kubelet":
         return "maxOpenFiles in the kubelet's configuration, and a restart of it"
     if one.container:
         return "the limit that its runtime gives the container"
     if UNIT.match(one.unit) and not one.unit.startswith(USER):
+        next_start = _next_start(unit or {})
+        if next_start == UNLIMITED or next_start > one.soft:
+            return (f"its unit gives {'any number' if next_start == UNLIMITED else next_start} from its next start on; the plan gives the running process as "
+                    "much as the kernel lets it have (no more than its hard limit where PID 1 lacks CAP_SYS_RESOURCE, nothing beyond 1024 where it may use "
+                    f"select()); the rest takes systemctl daemon-reload and systemctl restart {one.unit}, which is yours to do: nothing here restarts a "
+                    "service for a limit")
         return (f"the plan raises it, in a drop-in of ours for {one.unit} and in the running process, to what -e {VARIABLES[LOGINS]}=NUMBER asks for (by hand: "
                 f"LimitNOFILE= by systemctl edit {one.unit}, and a restart of it)")
     if one.session:
         return "ulimit -Sn, up to the hard limit; above that the plan writes a line of ours in limits.d, which counts from the next login on"
     return "the limit that whoever starts it gives it"
+
+
+def _next_start(unit: Mapping[str, Any]) -> int:
+    """The soft limit that systemd gives the unit's next process, or will once it has read our file; 0 where nobody knows."""
+    gives, ours = node_limits.pair(unit.get("limit_nofile")), str(unit.get("ours") or "").partition(":")[0]
+    found = [gives[0] if gives else 0, int(ours) if ours.isdigit() and len(ours) < 20 else 0]
+    return UNLIMITED if UNLIMITED in found else max(found)
 
 
 def _answered(limits: Limits) -> bool:

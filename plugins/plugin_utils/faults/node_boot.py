@@ -111,8 +111,9 @@ FAULTS = (
                     "nothing is said. What ufw's own sysctl.conf, systemd-networkd and the profile of tuned set after sysctl.d counts; firewalld, which "
                     "switches forwarding on where a zone masquerades, is not read.",
         remedy="The plan writes the setting into one file of ours in /etc/sysctl.d, which is read after the others, and tells the kernel; a module into one in "
-               "/etc/modules-load.d, and loads it. Nothing restarts. Where another file of sysctl.d is read later still and says less, nothing is written, and "
-               "the plan names it. A revert takes the lines away, and leaves what runs.",
+               "/etc/modules-load.d, and loads it. Nothing restarts. Where a line of /etc is read later still and says less (one of ufw too), its number is "
+               "changed there, and nothing else of that file; what tuned or a vendor's file says is named, and nothing is written. A revert takes the lines "
+               "away, or gives the file its former bytes back, and leaves what runs.",
         risk=1,
         needs=("system", "kubelet", "boot", "limits"),
         node=missing_setting,

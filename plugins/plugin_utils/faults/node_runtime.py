@@ -88,7 +88,7 @@ class Runtime:
         hits = [hit for record in self._there() for hit in self._of_unit(record)]
         if not any(hit.severity != "warning" for hit in hits) and not self.lacking:
             hits += self._of_socket()
-        return self._outcome(hits)
+        return self._outcome([*hits, *self._emptied()])
 
     def _outcome(self, hits: Sequence[Hit], applies: bool = True, note: str = "") -> Outcome:
         lacking = (Missing(self.host.host, "runtime", "error"),) if self.lacking and not hits else ()
@@ -261,6 +261,20 @@ class Runtime:
                               "images are pulled again",
                               Proof("file", self.host.host, path=path, text="it has not the header of a database"))
 
+    def _emptied(self) -> list[Hit]:
+        """containerd reads a file of 0 bytes like one that changes nothing, and says nothing of it."""
+        raw = self.told.get("emptied")
+        if self.kind != CONTAINERD or not isinstance(raw, str) or not raw:
+            return []
+        path = one_line(raw, 200)
+        return [self._hit(None, f"the configuration of containerd on {self.name} is an empty file ({path}), as a power cut leaves it: it has its own defaults "
+                          "from its next start on, the cgroup driver cgroupfs and no mirrors of registries among them",
+                          (Proof("file", self.host.host, path=path, text="0 bytes"),),
+                          f"write it again as whoever installs your nodes does (kubespray's playbook; else containerd config default > {path}, with "
+                          "SystemdCgroup = true where the kubelet's cgroupDriver is systemd, and your mirrors), compare it with another node's, and look at "
+                          f"the file system (journalctl -k, fsck): one file is seldom alone; then systemctl restart {self._unit_name()}: {self._leave()}. "
+                          "Where it is meant to be so, a comment in the file says it", risk=0, severity="warning")]
+
     def _dockershim(self) -> Hit | None:
         """A kubelet without dockershim that was told to use docker."""
         endpoint = self.told.get("endpoint")
@@ -346,8 +360,8 @@ FAULTS = (
                     "power cut damaged. Of one that ended its last words are shown, with the cause where they name one that is known. "
                     "Containers that run go on (of docker: until it starts again, unless it has live-restore); the node becomes NotReady, and a kubelet that "
                     "starts ends again. A warning while it runs and is only not enabled, and where one call had no answer "
-                    "while the kubelet's healthz and journal "
-                    "complain of nothing. Runtimes that are part of k3s, RKE2, microk8s or k0s are not judged.",
+                    "while the kubelet's healthz and journal complain of nothing; so is a configuration of containerd's of 0 bytes, with which it starts, "
+                    "and has its defaults. Runtimes that are part of k3s, RKE2, microk8s or k0s are not judged.",
         remedy="One that is down is enabled (systemctl enable --no-reload) and started; the start of docker is risk 3, because dockerd without live-restore, "
                "its default, ends containers that still run. One that runs is never restarted here, whatever it answers.",
         risk=2,

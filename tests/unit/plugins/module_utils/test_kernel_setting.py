@@ -269,3 +269,69 @@ def test_what_was_done_is_told_where_it_cannot_be_recorded(node, monkeypatch):
         answer = node.do()
     assert (answer["state"], answer["changed"], node.value()) == ("done", True, 8192) and "not recorded" in answer["reason"] and "KM902" in answer["reason"]
     assert len(proof.unproven(node.root)) == 1 and node.forget()["state"] == "done" and proof.unproven(node.root) == []
+
+
+# A line of somebody else's file
+
+
+OTHERS = b"# theirs\r\nfs.inotify.max_user_instances = 200 \r\nvm.swappiness=1\xff\r\n"
+
+
+class Foreign(Node):
+    """The line of another file that is read after ours."""
+
+    def __init__(self, path, monkeypatch):
+        super().__init__(path, monkeypatch)
+        self.path = path / "sysctl.d" / "99-zzz.conf"
+        self.path.parent.mkdir()
+        self.path.write_bytes(OTHERS)
+        self.path.chmod(0o600)
+        self.line = {"number": 2, "text": "%s = 200 \r" % KEY}
+
+    def step(self, settings=None):
+        step = super().step(settings)
+        return {**step, "change": {**step["change"], "line": self.line}}
+
+
+@pytest.fixture
+def foreign(tmp_path, monkeypatch):
+    return Foreign(tmp_path, monkeypatch)
+
+
+def test_a_line_of_another_file_is_raised_and_nothing_else_of_it_changes(foreign):
+    assert foreign.do(check=True)["state"] == "skipped" and foreign.path.read_bytes() == OTHERS and foreign.value() == 128
+    answer = foreign.do()
+    assert (answer["state"], foreign.value(), foreign.path.read_bytes()) == ("done", 8192, OTHERS.replace(b"200", b"8192"))
+    assert foreign.path.stat().st_mode & 0o777 == 0o600
+    back = revert_run.run({"state": "reverted", "run_id": NEXT, "reverts": RUN, "host": "w1", "root": foreign.root, "lock": None, "allow": ["revert_runtime"]})
+    assert (back["error"], foreign.path.read_bytes(), foreign.value()) == (None, OTHERS, 128)
+
+
+@pytest.mark.parametrize(("bytes_now", "line"), [
+    (OTHERS.replace(b"200", b"300"), {}), (b"", {}), (b"\n" + OTHERS, {}), (OTHERS, {"number": 0}), (OTHERS, {"number": 3, "text": "vm.swappiness=1\ufffd\r"})])
+def test_a_line_that_is_another_one_meanwhile_is_left_as_it_is(foreign, bytes_now, line):
+    foreign.path.write_bytes(bytes_now)
+    foreign.line.update(line)
+    for check in (True, False):
+        answer = foreign.do(check=check)
+        assert (answer["state"], foreign.value(), foreign.path.read_bytes()) == ("refused", 128, bytes_now) and "is no longer" in answer["reason"]
+
+
+def test_a_file_that_is_gone_meanwhile_is_not_made(foreign):
+    foreign.path.unlink()
+    assert foreign.do()["state"] == "refused" and not foreign.path.exists() and foreign.value() == 128
+
+
+def test_what_the_kernel_does_not_take_gives_the_line_back(foreign, monkeypatch):
+    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host: "it is 128 after 8192 was written")
+    assert foreign.do()["state"] == "rolled_back" and foreign.path.read_bytes() == OTHERS
+
+
+@pytest.mark.parametrize(("written", "state"), [(True, "proven"), (False, "not_done"), (None, "not_done")])
+def test_an_interrupted_raise_of_a_line_is_ended(foreign, written, state):
+    foreign.do()
+    foreign.place(KEY).write_text("128\n")
+    if not written:
+        foreign.path.write_bytes(OTHERS if written is False else b"somebody else's\n")
+    foreign.forget()
+    assert proof.read(RUN, "01-raise", foreign.root)["state"] == state and foreign.value() == (8192 if written else 128)

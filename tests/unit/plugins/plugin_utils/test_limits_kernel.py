@@ -197,13 +197,21 @@ def test_overridden_by_a_later_file(node):
     assert (found.severity, found.component) == ("warning", INSTANCES)
 
 
-def test_a_file_that_is_read_after_ours_is_for_somebodys_hand(node):
+def test_a_line_that_is_read_after_ours_is_named_with_what_it_must_read(node):
     node.seen["kernel"][INSTANCES] = "8192"
     node.sysctl((f"{SYSCTL}/60-a.conf", f"{INSTANCES} = 8192\n"), (f"{SYSCTL}/99-zzz-local.conf", f"{INSTANCES} = 128\n"))
-    told = f"{SYSCTL}/99-zzz-local.conf:1 is read after /etc/sysctl.d/99-zz-kubemend.conf and says 128: raise it there, or take the line away"
+    told = (f"{SYSCTL}/99-zzz-local.conf:1 is read after /etc/sysctl.d/99-zz-kubemend.conf and says 128: it must read {INSTANCES} = 8192: the plan makes it, "
+            "and a revert takes it back")
     assert node.finding("KM407").remedy == told
     node.seen["kernel"][INSTANCES] = "128"
-    assert node.finding("KM407").remedy == f"{told} (by hand, until the next boot: sysctl -w {INSTANCES}=8192)"
+    assert node.finding("KM407").remedy == f"{told}, and tells the kernel (by hand, until the next boot: sysctl -w {INSTANCES}=8192)"
+
+
+def test_a_vendors_file_that_is_read_after_ours_is_for_somebodys_hand(node):
+    node.seen["kernel"][INSTANCES] = "128"
+    node.sysctl((f"{SYSCTL}/60-a.conf", f"{INSTANCES} = 8192\n"), ("/usr/lib/sysctl.d/99-zzz.conf", f"{INSTANCES} = 128\n"))
+    assert node.finding("KM407").remedy == ("/usr/lib/sysctl.d/99-zzz.conf:1 is read after /etc/sysctl.d/99-zz-kubemend.conf and says 128: raise it there, or "
+                                            f"take the line away (by hand, until the next boot: sysctl -w {INSTANCES}=8192)")
 
 
 def test_a_vendors_file_is_there_to_be_overridden(node):

@@ -167,12 +167,30 @@ def test_used_up_at_the_target_already(node):
 # What is read after ours
 
 
-def test_a_later_file_that_says_less_is_named_and_nothing_is_written(node):
-    node.sysctl(("/etc/sysctl.d/99-zzz.conf", f"# low\n{INSTANCES} = 200\n"))
-    steps = node.steps()
-    assert steps and {step.blocked_by for step in steps} == {
-        f"/etc/sysctl.d/99-zzz.conf:2 is read after {OURS} and says 200: raise it there, or take the line away; until then sysctl -w {INSTANCES}=8192 "
-        "helps, up to the next boot"}
+@pytest.mark.parametrize(("old", "new"), [
+    ("{0} = 200", "{0} = 8192"), (" -{0}=200 ", "-{0}=8192"), ("fs/inotify/max_user_instances\t=\t0x80\r", "fs/inotify/max_user_instances\t=\t8192"),
+    ("{0} =", "{0} =8192")])
+def test_a_later_line_that_says_less_is_raised_where_it_stands(node, old, new):
+    path, old, new = "/etc/sysctl.d/99-zzz.conf", old.format(INSTANCES), new.format(INSTANCES)
+    (step,) = [step for step in node.sysctl((path, f"# low\n{old}\n")).steps() if step.code == "KM402"]
+    assert step.allowed and step.target == path
+    assert step.change == {"kind": "kernel_setting", "path": path, "settings": {INSTANCES: 8192}, "line": {"number": 2, "text": old}}
+    assert step.diff == f"--- {path}\n+++ {path}\n-{old.strip()}\n+{new}\nthe kernel: 128 -> 8192\n"
+    assert f"{path}:2 is read after {OURS} and says " in step.note and f": it must read {new}; whatever writes {path} has to say so too" in step.note
+
+
+@pytest.mark.parametrize("path", ["/usr/lib/sysctl.d/99-zzz.conf", "/run/sysctl.d/99-zzz.conf"])
+def test_a_later_line_of_a_vendor_or_of_this_boot_is_named_and_nothing_is_written(node, path):
+    (step,) = node.sysctl((path, f"# low\n{INSTANCES} = 200\n")).steps()
+    assert not step.allowed and step.blocked_by == (f"{path}:2 is read after {OURS} and says 200: raise it there, or take the line away; until then "
+                                                    f"sysctl -w {INSTANCES}=8192 helps, up to the next boot")
+
+
+def test_a_later_link_is_raised_in_the_file_that_it_leads_to(node):
+    node.files.append(record("/etc/sysctl.d/99-zzz.conf", f"{INSTANCES} = 200\n", kind="symlink", link="../app/limits.conf"))
+    assert node.step().target == "/etc/app/limits.conf" and node.step().allowed
+    node.files[-1]["link"] = "/usr/share/app/limits.conf"
+    assert not node.step().allowed and "/etc/sysctl.d/99-zzz.conf:1 (/usr/share/app/limits.conf) is read after" in node.step().blocked_by
 
 
 @pytest.mark.parametrize("text", ["{0} = 8192", "{0} = 20000", "fs.inotify.* = 5", "{0} = 5", "#{0} = 5"])
@@ -180,12 +198,13 @@ def test_a_later_file_that_says_less_is_named_and_nothing_is_written(node):
 def test_files_that_do_not_beat_ours(node, name, text):
     """Of ours, the exact name counts before a pattern; 99-sysctl is read before 99-zz."""
     is_beaten = name.endswith("zzz.conf") and text == "{0} = 5"
-    assert {step.allowed for step in node.sysctl((name, text.format(INSTANCES))).steps()} == {not is_beaten}
+    assert {step.target for step in node.sysctl((name, text.format(INSTANCES))).steps()} == {name if is_beaten else OURS}
 
 
 def test_a_line_that_keeps_it_from_being_set(node):
     step = node.sysctl(("/etc/sysctl.d/99-zzz.conf", f"-{INSTANCES}\n")).step()
-    assert step.blocked_by.startswith(f"a line -{INSTANCES} without a value is read after {OURS}")
+    assert step.blocked_by.startswith(f"/etc/sysctl.d/99-zzz.conf:1 (-{INSTANCES}, without a value) is read after {OURS}")
+    assert "put a # before that line; until then sysctl -w" in step.blocked_by
 
 
 @pytest.mark.parametrize("text", ["{0} = 200", "-{0}"])
@@ -197,7 +216,7 @@ def test_sysctl_conf_is_read_last_by_hand(node):
     node.sysctl(("/etc/sysctl.conf", f"\n{INSTANCES} = 128\n"))
     node.files.append(record("/etc/sysctl.d/99-sysctl.conf", f"\n{INSTANCES} = 128\n", kind="symlink", link="../sysctl.conf"))
     step = node.step()
-    assert step.allowed and step.note == "sysctl --system reads /etc/sysctl.conf:2 last, which says 128: change that line too"
+    assert step.allowed and step.note == f"sysctl --system reads /etc/sysctl.conf:2 last, which says 128: that line must read {INSTANCES} = 8192 too"
     node.files[0]["text"] = node.files[1]["text"] = f"{INSTANCES} = 8192\n"
     assert {step.note for step in node.steps()} == {""}
 

@@ -344,6 +344,17 @@ def test_a_service_at_its_limit_is_told_with_the_line_that_gives_it(node):
         "/etc/systemd/system/app.service.d/limits.conf", 2, "LimitNOFILE=2048")]
 
 
+@pytest.mark.parametrize(("more", "gives"), [
+    ({"limit_nofile": [4096, 8192]}, "4096"), ({"limit_nofile": [2048, 2048], "ours": "655360:infinity"}, "655360"), ({"limit_nofile": [-1, -1]}, "any number"),
+    ({"limit_nofile": [2048, 2048], "ours": None}, None), ({"limit_nofile": None, "ours": "x"}, None), ({}, None)])
+def test_a_service_that_has_more_from_its_next_start_is_told_who_restarts_it(node, more, gives):
+    node.walk.update(nofile=[{"pid": 50, "comm": "app", "uid": 0, "unit": "app.service", "open": 2048, "soft": 2048, "hard": 2048}],
+                     units=[{"name": "app.service", "sets": [], **more}])
+    said = node.finding("KM404").remedy
+    assert (f"its unit gives {gives} from its next start on" in said) == (gives is not None) and ("the plan raises it, in a drop-in" in said) == (gives is None)
+    assert ("systemctl restart app.service, which is yours to do: nothing here restarts a service for a limit" in said) == (gives is not None)
+
+
 def test_a_login_at_its_limit_is_told_how_it_has_more(node):
     node.walk["nofile"] = [{"pid": 50, "comm": "bash", "uid": 1000, "unit": None, "session": "session-3.scope", "open": 1024, "soft": 1024, "hard": 2048}]
     assert "ulimit -Sn, up to the hard limit; above that the plan writes a line of ours in limits.d" in node.finding("KM404").remedy

@@ -259,7 +259,7 @@ def test_the_step_writes_and_tells_the_kernel(node):
 
 
 @pytest.mark.parametrize(("files", "said"), [
-    ([("/etc/sysctl.d/zzz.conf", f"{FORWARD}=0\n")], "/etc/sysctl.d/zzz.conf:1 is read after"),
+    ([("/usr/lib/sysctl.d/zzz.conf", f"{FORWARD}=0\n")], "/usr/lib/sysctl.d/zzz.conf:1 is read after"),
     ([("/etc/sysctl.d/zzz.conf", "net.ipv4.conf.all.forwarding=0\n")],
      "/etc/sysctl.d/zzz.conf:1 says net.ipv4.conf.all.forwarding = 0, which is the same setting")])
 def test_what_stands_in_the_way(node, files, said):
@@ -267,6 +267,13 @@ def test_what_stands_in_the_way(node, files, said):
     node.boot["running"][FORWARD] = "0"
     (step,) = node.steps()
     assert not step.allowed and step.blocked_by.startswith(said) and f"sysctl -w {FORWARD}=1 helps" in step.blocked_by
+
+
+def test_a_line_that_is_read_after_ours_is_changed_where_it_stands(node):
+    node.sysctl(("/etc/sysctl.d/zzz.conf", f"{FORWARD}=0\n"))
+    node.boot["running"][FORWARD] = "0"
+    (step,) = node.steps()
+    assert (step.allowed, step.target) == (True, "/etc/sysctl.d/zzz.conf") and step.diff.endswith(f"-{FORWARD}=0\n+{FORWARD}=1\nthe kernel: 0 -> 1\n")
 
 
 def test_a_module_is_named_and_loaded(node):

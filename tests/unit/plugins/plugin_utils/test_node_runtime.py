@@ -226,6 +226,22 @@ def test_what_is_not_known_is_unknown(node, changes, status):
     assert (node.verdict(), node.judged()[1]) == ("unknown", [])
 
 
+def test_an_empty_configuration_of_containerd_is_told_as_a_warning(node):
+    node.set(emptied="/etc/containerd/config.toml")
+    found = node.finding()
+    assert (found.severity, found.risk, found.component, node.steps()) == ("warning", 0, "containerd", ())
+    assert "the configuration of containerd on w1 is an empty file (/etc/containerd/config.toml), as a power cut leaves it" in found.summary
+    assert [(proof.path, proof.text) for proof in found.evidence] == [("/etc/containerd/config.toml", "0 bytes")] and "SystemdCgroup = true" in found.remedy
+    node.set({"active_state": "inactive", "sub_state": "dead"}, emptied="/etc/containerd/config.toml")
+    assert sorted(item.severity for item in node.judged()[1]) == ["critical", "warning"]
+
+
+@pytest.mark.parametrize("changes", [{"emptied": None}, {"emptied": 7}, {"emptied": ""}, {"emptied": "/etc/containerd/config.toml", "kind": "crio"}])
+def test_no_other_configuration_is(node, changes):
+    node.set(**changes)
+    assert node.judged()[1] == []
+
+
 def test_no_kubelet_no_runtime_to_judge(node):
     node.told("w1", None, "absent")
     assert node.verdict() == "not_applicable"

@@ -109,7 +109,7 @@ def test_what_tuned_raises_lasts(limited):
     assert of(limited, "KM407")[1] == []
 
 
-def test_what_ufw_undoes_is_overridden_by_its_line_and_nothing_is_written(limited):
+def test_what_ufw_undoes_is_raised_in_its_line(limited):
     limited.seen["sysctl_files"] += [record(CONF, f"{INSTANCES} = 4096\n")]
     limited.seen["kernel"][INSTANCES] = "4096"
     assert of(limited, "KM407")[1] == []
@@ -120,7 +120,8 @@ def test_what_ufw_undoes_is_overridden_by_its_line_and_nothing_is_written(limite
     documents = limited.world.documents
     result, clusters = judge.examine([*documents.values(), limited.world.api], faults=frozenset(("KM407",)))
     (step,) = plan.plan(result.findings, clusters, documents.__getitem__, plan.Consent(1), limits_plan.REMEDIES, judge.KEY_DIGITS)
-    assert step.blocked_by == f"{UFW}:1 says 128, which ufw sets after sysctl.d: raise it there, or take the line away"
+    assert (step.allowed, step.target, step.change["line"]) == (True, UFW, {"number": 1, "text": "fs/inotify/max_user_instances=128"})
+    assert step.note.startswith(f"{UFW}:1 says 128, which ufw sets after sysctl.d: it must read fs/inotify/max_user_instances=4096")
 
 
 def test_a_file_of_ufw_that_nobody_could_read_leaves_it_unknown(limited):
@@ -141,9 +142,9 @@ def test_forwarding_that_ufw_takes_away_at_the_next_boot(booted):
     verdict, (found,) = booted.judged("KM520")
     assert verdict == "present" and f"{UFW}:2 brings it back to 0 at the next boot" in found.summary and found.evidence[0].path == UFW
     (step,) = booted.steps()
-    assert step.blocked_by.startswith(f"{UFW}:2 says 0, which ufw sets after sysctl.d: raise it there") and not step.allowed
+    assert (step.target, step.change["line"]) == (UFW, {"number": 2, "text": "net/ipv4/ip_forward=0"}) and "+net/ipv4/ip_forward=1" in step.diff
     booted.limits["late"] = ufw("net/ipv4/conf/all/forwarding=0\n")
-    assert booted.judged("KM520")[0] == "present" and booted.steps()[0].blocked_by.startswith(f"{UFW}:1 says 0")
+    assert booted.judged("KM520")[0] == "present" and "+net/ipv4/conf/all/forwarding=1" in booted.steps()[0].diff
 
 
 def test_forwarding_that_networkd_brings_is_no_loss(booted):

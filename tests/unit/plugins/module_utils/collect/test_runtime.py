@@ -4,6 +4,7 @@
 """The container runtime that a kubelet uses: whose its socket is, and what is asked of it."""
 
 import socket
+import tracemalloc
 
 import pytest
 
@@ -296,6 +297,33 @@ def test_a_database_of_containerd_has_a_header_in_one_of_its_first_pages(tmp_pat
     path.write_bytes(data)
     assert runtime.metadata(str(tmp_path)) == {"path": str(path), "size": len(data), "valid": valid}
     assert runtime.metadata(str(tmp_path / "other")) is None
+
+
+def test_no_more_of_a_database_is_read_than_its_headers(tmp_path):
+    """It may be of gigabytes, on a node that has little left; here of holes."""
+    path = tmp_path / runtime.METADATA
+    path.parent.mkdir()
+    with open(path, "wb") as file:
+        file.seek((1024 << runtime.PAGES) + runtime.AT)
+        file.write(runtime.MAGIC)
+        file.truncate(1 << 33)
+    tracemalloc.start()
+    try:
+        assert runtime.metadata(str(tmp_path)) == {"path": str(path), "size": 1 << 33, "valid": True}
+        assert tracemalloc.get_traced_memory()[1] < 100000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("text", "emptied"), [("", True), ("\n", False), (None, False)])
+def test_a_configuration_of_containerd_of_no_bytes(node, tmp_path, text, emptied):
+    config = tmp_path / "config.toml"
+    if text is not None:
+        config.write_text(text)
+    node.listen()
+    node.unit("containerd.service", ExecStart="{ path=/x ; argv[]=/x --config %s ; ignore_errors=no }" % config)
+    assert node.collect()["emptied"] == (str(config) if emptied else None)
+    assert runtime.emptied(str(tmp_path)) is None
 
 
 def test_it_is_looked_at_where_containerd_refuses_calls(node, tmp_path):
