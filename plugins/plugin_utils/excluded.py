@@ -236,7 +236,13 @@ def spelled(names: Sequence[str] | None, count: int | None) -> str:
     return "the pod as such" if count is None else f"{count} node{'' if count == 1 else 's'}"
 
 
+def left(one: Excluded) -> str:
+    """Of a reason that is meant to be, what it says of its nodes."""
+    name = f" {one.name}" if one.name and one.name not in one.text else ""
+    return one_line(f"not for these pods: {one.text}{name}", 250)
+
+
 def besides(others: Sequence[Excluded]) -> str:
     """Of a reason that is not the only one: what else there is, for the end of an advice; empty where there is nothing."""
     told = list(dict.fromkeys(f"{one_line(one.text, 120)} ({one_line(spelled(one.nodes, one.count), 200)})" for one in others))[:5]
-    return f". Other reasons are of other nodes, and a pod needs one: {'; '.join(told)}" if told else ""
+    return f". Beside it: {'; '.join(told)}. A pod needs one node of which no reason is left" if told else ""

@@ -116,6 +116,8 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Hit:
     carries = f"carries {name}: {owner.means}; set by {owner.who}"
     proofs = [Proof("api", cluster.api_host, object=f"Node {node}", text=carries) for node in where[:SHOWN]]
     proofs += [Proof("api", cluster.api_host, object=_pods(entry), text=one_line(entry.get("message"), 300)) for entry in kept.entries[:SHOWN]]
+    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(list(one.nodes))}", text=one_line(f"excluded: {one.text}", 200))
+               for one in kept.others if one.nodes][:SHOWN]
     only = next(iter(kept.nodes.values())) if len(kept.nodes) == 1 else None
     severity = None if kept.plain and owner.kind != "lifecycle" else "info"
     advice = "its owner decides" if owner.kind == "lifecycle" else "if these pods belong there, give them a toleration of it; if not, they need another node"

@@ -123,7 +123,7 @@ def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], I
                 missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
             elif waited >= WAITED_SECONDS or entry.get("asked"):
                 for place, one in enumerate(found):
-                    one.take(entry, [reason for reason in mine if _never(reason) == place], counted)
+                    one.take(entry, [reason for reason in mine if _never(reason) == place], counted, nodes)
         ways = (what, advice), (_no_node(found[1], _SMALL[0]), _SMALL[1]), (_no_node(found[2], _NONE[0]), _NONE[1])
         yield Outcome(tuple(_said(cluster, one, *way) for one, way in reversed(list(zip(found, ways))) if one.waiting), tuple(missing))
 
@@ -132,19 +132,26 @@ def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], I
 
 @dataclass
 class _Found:
-    """Pods that wait for the same. alone: whether nothing else keeps some of them; others: what else does, where it is so of all of them."""
+    """Pods that wait for the same. alone: whether nothing else keeps some of them; others: what else does, where it is so of all of them.
+
+    known: {what is known of nodes: which}.
+    """
 
     waiting: list[_Waiting] = field(default_factory=list)
     alone: bool = False
     others: tuple[excluded.Excluded, ...] = ()
+    known: dict[str, set[str]] = field(default_factory=dict)
 
-    def take(self, entry: Mapping[str, Any], mine: list[excluded.Excluded], counted: list[excluded.Excluded]) -> None:
+    def take(self, entry: Mapping[str, Any], mine: list[excluded.Excluded], counted: list[excluded.Excluded], nodes: excluded.Nodes) -> None:
         if not mine:
             return
         # Nodes that somebody set apart are not for these pods: that is no reason why the others do not fit.
         others = [one for one in counted if one not in mine and one.kind != "taint" and (not one.unsaid or mine[0].kind == "resource")]
         self.alone = self.alone or not others or any(one.lack for one in mine)
         self.others = self.others or tuple(others)
+        spared = [(excluded.left(one), one.nodes) for one in nodes.of(entry) if one.meant and one.nodes] if not self.waiting else []
+        for text, names in [*(pair for reason in mine for pair in _proven(reason)), *spared]:
+            self.known.setdefault(one_line(text, 250), set()).update(names)
         self.waiting.append((entry, mine))
 
 
@@ -168,11 +175,7 @@ def _said(cluster: Cluster, found: _Found, what: str, advice: str) -> Hit:
     names = sorted({_asked_of(reason) for _entry, mine in waiting for reason in mine if reason.name})
     proofs = [Proof("api", cluster.api_host, object=f"Pod {one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}",
                     text=one_line(entry.get("message"), 300)) for entry, _mine in waiting[:SHOWN]]
-    by_reason: dict[str, set[str]] = {}
-    for reason in (reason for _entry, mine in waiting for reason in mine):
-        for text, nodes in _proven(reason):
-            by_reason.setdefault(one_line(text, 200), set()).update(nodes)
-    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(sorted(nodes))}", text=text) for text, nodes in list(by_reason.items())[:SHOWN]]
+    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(sorted(nodes))}", text=text) for text, nodes in list(found.known.items())[:SHOWN]]
     who, named = "pod waits" if count == 1 else "pods wait", f" ({and_others(names)})" if names else ""
     return Hit(f"{count} {who} because {what}{named}: {owners}", tuple(proofs), advice + ("" if found.alone else excluded.besides(found.others)),
                severity=None if found.alone else "info")
@@ -187,8 +190,8 @@ def _proven(reason: excluded.Excluded) -> Iterator[tuple[str, Collection[str]]]:
     """(what is known of nodes, which)."""
     name = one_line(reason.name, 120)
     if reason.nodes:
-        yield (f"allocatable lists no {name}; the scheduler ends at another reason, before it looks for it" if reason.unsaid and reason.lack
-               and not reason.lack.most else f"excluded: {reason.text}"), reason.nodes
+        yield f"have too little {name}; the scheduler ends at another reason of theirs, before it looks for it" if reason.unsaid \
+            else f"excluded: {reason.text}", reason.nodes
     if reason.lack and reason.lack.idle:
         yield f"have {name}, and none of it for pods: unhealthy, or no device plugin is registered for it now", reason.lack.idle
     if reason.lack and reason.lack.elsewhere:
@@ -231,8 +234,8 @@ FAULTS = (
         cluster=unserved,
     ),
     _fault("KM210", "Pods ask for more than nodes have", frozenset({"resource"}), "nodes have not enough left of what they request",
-           "For five minutes and more the scheduler has found nodes without enough of a resource: what pods request counts, not what they use. It is told apart "
-           "whether too little of it is left, whether no node is large enough, or whether no node offers it at all, as extended resources without their "
+           "For five minutes and more the scheduler has found nodes without enough of a resource: what pods request counts, not what they use. It is told "
+           "apart whether too little of it is left, whether no node is large enough, or whether no node offers it at all, as extended resources without their "
            "device plugin. Nodes that have no such device are no reason as long as others have it.",
            "lower the requests, remove pods that are not needed, or add nodes with that resource"),
     _fault("KM211", "Pods match no node by selector or affinity", CHOSEN,

@@ -56,7 +56,12 @@ def waiting(world, message, asks=1, **more):
 
 def known(found):
     """{what is said of nodes: which}."""
-    return {proof.text: proof.object for proof in found.evidence if str(proof.object).startswith("Nodes ")}
+    told = {proof.text: proof.object for proof in found.evidence if str(proof.object).startswith("Nodes ")}
+    return {text: names for text, names in told.items() if not text.startswith("not for these pods: ")}
+
+
+def spared(found):
+    return [proof.object for proof in found.evidence if (proof.text or "").startswith("not for these pods: ")]
 
 
 @pytest.mark.parametrize("asks", [1, None])  # without what the pod asks for, as of an older release of ours
@@ -67,7 +72,7 @@ def test_what_no_node_offers_is_the_cause_and_not_the_masters_taint(world, messa
     assert (found.code, found.severity) == ("KM210", "warning")
     assert found.summary == f"1 pod waits because no node offers what they request ({GPU}): Job/train (namespace shop)"
     assert "device plugin" in found.remedy and "taints that go, do not help" in found.remedy
-    assert "w1" in known(found)[f"excluded: Insufficient {GPU}"]
+    assert "w1" in known(found)[f"excluded: Insufficient {GPU}"] and spared(found) == ([] if "4 Ins" in message else ["Nodes m1, m2, m3"])
 
 
 @pytest.mark.parametrize("message", [*(said(release, (3, MASTER), short=1) for release in RELEASES), f"0/4 nodes are available: 4 Insufficient {GPU}."])
@@ -77,7 +82,7 @@ def test_what_is_in_use_is_not_enough_left(world, message):
     waiting(world, message)
     (found,) = judged(world)
     assert (found.code, found.severity) == ("KM210", "warning") and "nodes have not enough left of what they request" in found.summary
-    assert known(found) == {f"excluded: Insufficient {GPU}": "Nodes w1"} and "lower the requests" in found.remedy
+    assert known(found) == {f"excluded: Insufficient {GPU}": "Nodes w1"} and "lower the requests" in found.remedy and spared(found) == ["Nodes m1, m2, m3"]
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -108,7 +113,8 @@ def test_where_the_scheduler_ends_at_a_taint_it_says_nothing_of_what_no_node_has
     waiting(world, said(release, (3, MASTER), (1, OWN)))
     resource, of_taint = judged(world)
     assert (resource.code, resource.severity) == ("KM210", "warning") and "no node offers what they request" in resource.summary
-    assert known(resource) == {f"allocatable lists no {GPU}; the scheduler ends at another reason, before it looks for it": "Nodes m1, m2, m3, w1"}
+    assert known(resource) == {f"have too little {GPU}; the scheduler ends at another reason of theirs, before it looks for it":
+                               "Nodes m1, m2, m3, w1"}
     assert (of_taint.code, of_taint.severity, of_taint.node) == ("KM513", "info", "w1")
     assert of_taint.remedy.startswith(f"a toleration alone does not help: no node with this taint has the {GPU} that these pods ask for (KM210)")
     offers(world, "w1", 2)
@@ -212,7 +218,7 @@ def test_a_hint_names_what_else_there_is(world):
             "taint(s).", None)
     found = {one.code: one for one in judged(world)}
     assert {code: one.severity for code, one in found.items()} == {"KM210": "info", "KM213": "info"}
-    assert found["KM213"].remedy.endswith(". Other reasons are of other nodes, and a pod needs one: Insufficient cpu (1 node)")
+    assert found["KM213"].remedy.endswith(". Beside it: Insufficient cpu (1 node). A pod needs one node of which no reason is left")
 
 
 def test_a_dedicated_node_beside_others_is_the_hint(world):
@@ -222,7 +228,7 @@ def test_a_dedicated_node_beside_others_is_the_hint(world):
     waiting(world, "0/5 nodes are available: 1 Insufficient cpu, 4 node(s) had untolerated taint(s).", None)
     resource, of_taint = judged(world)
     assert (resource.code, resource.severity, of_taint.code, of_taint.severity) == ("KM210", "warning", "KM513", "info")
-    assert of_taint.node == "w2" and of_taint.remedy.endswith("Other reasons are of other nodes, and a pod needs one: Insufficient cpu (w1)")
+    assert of_taint.node == "w2" and known(of_taint) == {"excluded: Insufficient cpu": "Nodes w1"} and of_taint.remedy.endswith("Beside it: Insufficient cpu (w1). A pod needs one node of which no reason is left")
 
 
 @pytest.mark.parametrize("devices", [None, 7, {GPU: 7}, {GPU: ["a", "b"]}, {GPU: [1]}])
