@@ -25,8 +25,7 @@ CODES = {
     "volume": "KM224", "nobody": "KM204", "tainted": "KM513"}
 # What each finding names beside the pod.
 NODES = {"hungry": "w1", "gizmo": "w1", "rare": "w1", "port-2": "w1", "cordoned": "m2", "unready": "m3", "lonely": "m1", "silent": "m3", "named": GONE,
-         "tainted": "m1",
-         "full": FULL, "spread": "w1", "volume": "w1"}
+         "tainted": "m1", "full": FULL, "spread": "w1", "volume": "w1"}
 
 
 def pod(cluster, name, node, ports=(), resources=None, **spec):
