@@ -22,8 +22,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.taint_owners 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.taints import Taint
 
 # Nodes of the control plane are left out on purpose, and are no reason why the others do not fit.
-OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd",
-                    "CriticalAddonsOnly")
+OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane",
+                    "node-role.kubernetes.io/etcd", "CriticalAddonsOnly")
 # A selector leaves nodes out on purpose; words that are not known say nothing of what else there is.
 CHOSEN, OTHER = frozenset({"affinity", "node_name", "pod_affinity"}), frozenset({"unknown", "prefilter"})
 UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")

@@ -149,9 +149,9 @@ def test_another_taint_of_a_master_changes_nothing(world):
     assert [(one.code, one.severity) for one in judged(world)] == [("KM211", "warning")]
 
 
-@pytest.mark.parametrize("key", ["CriticalAddonsOnly", "node-role.kubernetes.io/etcd", "node-role.kubernetes.io/master"])
+@pytest.mark.parametrize("key", ["CriticalAddonsOnly", "node-role.kubernetes.io/controlplane", "node-role.kubernetes.io/etcd", "node-role.kubernetes.io/master"])
 def test_taints_of_other_installers(world, key):
-    """As RKE2 and k3s set it on their servers."""
+    """As RKE, RKE2 and k3s set them on their servers."""
     for name in ("m1", "m2", "m3"):
         node(world, name)["taints"] = [{"key": key, "value": "true", "effect": "NoExecute"}]
     waiting(world, "0/4 nodes are available: 1 Insufficient cpu, 3 node(s) had untolerated taint {%s: true}." % key, None)
