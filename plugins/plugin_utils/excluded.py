@@ -92,7 +92,7 @@ class Nodes:
         mine = frozenset(self.meant_for(entry))
         found = [replace(one, meant=one.meant or self._meant(entry, one, wanted, mine)) for one in found]
         found = _left(found, names) if complete else found
-        return (*found, *self._unsaid(entry, {one.name for one in found}, names))
+        return (*found, *self._unsaid(entry, {one.kind for one in found}, names))
 
     def able(self, entry: Mapping[str, Any]) -> list[NodeView]:
         """Of the nodes that the pod asks for those with the devices that it asks for; all of them where none has, or where that is not known."""
@@ -122,9 +122,12 @@ class Nodes:
         return [replace(one, nodes=part, count=len(part), meant=none) for part, none in parts if part]
 
     def _unsaid(self, entry: Mapping[str, Any], said: Collection[str], wanted: list[str]) -> Iterator[Excluded]:
-        """Devices that no node has, where each node has a reason at which the scheduler ends before it looks for them."""
-        for name in self.offers.devices(entry):
-            lack = self.offers.lack(entry, name, wanted or self.names) if name not in said else None
+        """Devices that no node has, where each node has a reason at which the scheduler ends before it looks for them.
+
+        Of a node that it looks at for resources it names all that are short: one that it leaves out there is not its matter (an extender's, a driver's).
+        """
+        for name in self.offers.devices(entry) if not {"resource", "pods"} & set(said) else ():
+            lack = self.offers.lack(entry, name, wanted or self.names)
             if lack:
                 yield Excluded("resource", f"the pod asks for {name}", None, tuple(wanted or self.names), name, lack=lack, unsaid=True)
 

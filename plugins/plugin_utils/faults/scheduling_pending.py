@@ -190,8 +190,8 @@ def _proven(reason: excluded.Excluded) -> Iterator[tuple[str, Collection[str]]]:
     """(what is known of nodes, which)."""
     name = one_line(reason.name, 120)
     if reason.nodes:
-        yield f"have too little {name}; the scheduler ends at another reason of theirs, before it looks for it" if reason.unsaid \
-            else f"excluded: {reason.text}", reason.nodes
+        yield f"have too little {name}; the scheduler ends at another reason of theirs, before it looks for it (a DeviceClass that stands for it, from " \
+            "1.34 on, is not asked for here)" if reason.unsaid else f"excluded: {reason.text}", reason.nodes
     if reason.lack and reason.lack.idle:
         yield f"have {name}, and none of it for pods: unhealthy, or no device plugin is registered for it now", reason.lack.idle
     if reason.lack and reason.lack.elsewhere:

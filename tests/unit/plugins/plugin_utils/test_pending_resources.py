@@ -113,13 +113,21 @@ def test_where_the_scheduler_ends_at_a_taint_it_says_nothing_of_what_no_node_has
     waiting(world, said(release, (3, MASTER), (1, OWN)))
     resource, of_taint = judged(world)
     assert (resource.code, resource.severity) == ("KM210", "warning") and "no node offers what they request" in resource.summary
-    assert known(resource) == {f"have too little {GPU}; the scheduler ends at another reason of theirs, before it looks for it":
-                               "Nodes m1, m2, m3, w1"}
+    ((text, names),) = known(resource).items()
+    assert text.startswith(f"have too little {GPU}; the scheduler ends at another reason of theirs") and names == "Nodes m1, m2, m3, w1"
     assert (of_taint.code, of_taint.severity, of_taint.node) == ("KM513", "info", "w1")
     assert of_taint.remedy.startswith(f"a toleration alone does not help: no node with this taint has the {GPU} that these pods ask for (KM210)")
     offers(world, "w1", 2)
     (found,) = judged(world)
     assert (found.code, found.severity) == ("KM513", "warning")
+
+
+@pytest.mark.parametrize("said_of_w1", ["1 Insufficient cpu", "1 Too many pods"])
+def test_what_the_scheduler_passes_over_where_it_looks_for_resources_is_not_missed(world, said_of_w1):
+    """An extender or a driver has it: it names all that is short on a node at once."""
+    waiting(world, f"0/4 nodes are available: {said_of_w1}, 3 node(s) had untolerated taint(s).")
+    (found,) = judged(world)
+    assert found.code in ("KM210", "KM214") and GPU not in found.summary
 
 
 def test_on_one_node_alone_both_have_to_go(single):
