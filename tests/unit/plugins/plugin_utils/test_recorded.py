@@ -56,7 +56,6 @@ def test_every_fault_was_judged_both_ways_on_real_evidence(code):
 WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM111": {"present": "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"},
     **{code: {"unknown": "no lab runs a vendor's build; test_scheduling_tree.py has some"} for code in ("KM201", "KM202")},
-    "KM203": {"present": "no cluster was recorded without a scheduler; test_scheduling_pending.py has some"},
     "KM204": {"present": "no recorded pod waits for a scheduler that nobody runs; test_scheduling_pending.py has some"},
     **{code: {"present": "recorded clusters have no such pods; test_scheduling_pending.py has them"}
        for code in ("KM210", "KM211", "KM212", "KM213", "KM214", "KM215")},
