@@ -239,13 +239,24 @@ def spelled(names: Sequence[str] | None, count: int | None) -> str:
     return "the pod as such" if count is None else f"{count} node{'' if count == 1 else 's'}"
 
 
-def left(one: Excluded) -> str:
-    """Of a reason that is meant to be, what it says of its nodes."""
-    name = f" {one.name}" if one.name and one.name not in one.text else ""
-    return one_line(f"not for these pods: {one.text}{name}", 250)
+def spared(told: Collection[Excluded], mine: Collection[Excluded]) -> Iterator[tuple[str, list[str]]]:
+    """(why, which) of the nodes that are left out on purpose, each once: in the order in which a scheduler looks, selectors after taints."""
+    named = {name for one in mine for name in one.nodes or ()}
+    for one in sorted((one for one in told if one.meant and one.nodes), key=lambda one: (one.kind in CHOSEN, one.kind == "resource")):
+        names = [name for name in one.nodes or () if name not in named]
+        named.update(names)
+        if names:
+            yield worded(one), names
+
+
+def worded(one: Excluded) -> str:
+    """A reason in the scheduler's words, with what newer ones leave out of them."""
+    if one.kind == "unready":
+        return "node(s) were not ready"
+    return one_line(one.text + (f" {one.name}" if one.name and one.name not in one.text else ""), 200)
 
 
 def besides(others: Sequence[Excluded]) -> str:
     """Of a reason that is not the only one: what else there is, for the end of an advice; empty where there is nothing."""
-    told = list(dict.fromkeys(f"{one_line(one.text, 120)} ({one_line(spelled(one.nodes, one.count), 200)})" for one in others))[:5]
+    told = list(dict.fromkeys(f"{worded(one)} ({one_line(spelled(one.nodes, one.count), 200)})" for one in others))[:5]
     return f". Beside it: {'; '.join(told)}. A pod needs one node of which no reason is left" if told else ""

@@ -42,10 +42,11 @@ class _Kept:
         self.nodes.update((view.name, view) for view in at)
         self.entries.append(entry)
         helpless = nodes.helpless(entry, [view.name for view in at])
-        others = tuple(one for one in nodes.of(entry) if not one.meant and not one.unsaid and one.kind not in _ITSELF)
+        others = [one for one in nodes.of(entry) if not one.meant and not one.unsaid and one.kind not in _ITSELF]
         self.plain = self.plain or not others and not helpless
         self.helpless += [name for name in helpless if name not in self.helpless]
-        self.others = self.others or others
+        # A node that is not ready is told by its taint already.
+        self.others = self.others or tuple(one for one in others if not one.nodes or not set(one.nodes) <= set(self.nodes))
 
     @property
     def pods(self) -> int:
@@ -116,7 +117,7 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Hit:
     carries = f"carries {name}: {owner.means}; set by {owner.who}"
     proofs = [Proof("api", cluster.api_host, object=f"Node {node}", text=carries) for node in where[:SHOWN]]
     proofs += [Proof("api", cluster.api_host, object=_pods(entry), text=one_line(entry.get("message"), 300)) for entry in kept.entries[:SHOWN]]
-    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(list(one.nodes))}", text=one_line(f"excluded: {one.text}", 200))
+    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(list(one.nodes))}", text=f"excluded: {excluded.worded(one)}")
                for one in kept.others if one.nodes][:SHOWN]
     only = next(iter(kept.nodes.values())) if len(kept.nodes) == 1 else None
     severity = None if kept.plain and owner.kind != "lifecycle" else "info"

@@ -134,13 +134,14 @@ def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], I
 class _Found:
     """Pods that wait for the same. alone: whether nothing else keeps some of them; others: what else does, where it is so of all of them.
 
-    known: {what is known of nodes: which}.
+    known: {what is known of nodes: which}; spared: the same of those that are not for the first of these pods.
     """
 
     waiting: list[_Waiting] = field(default_factory=list)
     alone: bool = False
     others: tuple[excluded.Excluded, ...] = ()
     known: dict[str, set[str]] = field(default_factory=dict)
+    spared: list[tuple[str, list[str]]] = field(default_factory=list)
 
     def take(self, entry: Mapping[str, Any], mine: list[excluded.Excluded], counted: list[excluded.Excluded], nodes: excluded.Nodes) -> None:
         if not mine:
@@ -149,9 +150,10 @@ class _Found:
         others = [one for one in counted if one not in mine and one.kind != "taint" and (not one.unsaid or mine[0].kind == "resource")]
         self.alone = self.alone or not others or any(one.lack for one in mine)
         self.others = self.others or tuple(others)
-        spared = [(excluded.left(one), one.nodes) for one in nodes.of(entry) if one.meant and one.nodes] if not self.waiting else []
-        for text, names in [*(pair for reason in mine for pair in _proven(reason)), *spared]:
+        for text, names in (pair for reason in mine for pair in _proven(reason)):
             self.known.setdefault(one_line(text, 250), set()).update(names)
+        if not self.waiting:
+            self.spared = [(one_line(f"not for {_named(entry)}: {text}", 320), names) for text, names in excluded.spared(nodes.of(entry), mine)]
         self.waiting.append((entry, mine))
 
 
@@ -173,12 +175,18 @@ def _said(cluster: Cluster, found: _Found, what: str, advice: str) -> Hit:
         f"{one_line(entry.get('owner') or 'Pod/' + str((entry.get('names') or ['?'])[0]), 300)} (namespace {one_line(entry.get('namespace'), 80)})"
         for entry, _mine in waiting)))
     names = sorted({_asked_of(reason) for _entry, mine in waiting for reason in mine if reason.name})
-    proofs = [Proof("api", cluster.api_host, object=f"Pod {one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}",
+    proofs = [Proof("api", cluster.api_host, object=f"Pod {_named(entry)}",
                     text=one_line(entry.get("message"), 300)) for entry, _mine in waiting[:SHOWN]]
-    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(sorted(nodes))}", text=text) for text, nodes in list(found.known.items())[:SHOWN]]
+    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(sorted(nodes))}", text=text)
+               for text, nodes in [*list(found.known.items())[:SHOWN], *found.spared[:SHOWN]]]
     who, named = "pod waits" if count == 1 else "pods wait", f" ({and_others(names)})" if names else ""
     return Hit(f"{count} {who} because {what}{named}: {owners}", tuple(proofs), advice + ("" if found.alone else excluded.besides(found.others)),
                severity=None if found.alone else "info")
+
+
+def _named(entry: Mapping[str, Any]) -> str:
+    """One of these pods."""
+    return f"{one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}"
 
 
 def _asked_of(reason: excluded.Excluded) -> str:
@@ -191,7 +199,7 @@ def _proven(reason: excluded.Excluded) -> Iterator[tuple[str, Collection[str]]]:
     name = one_line(reason.name, 120)
     if reason.nodes:
         yield f"have too little {name}; the scheduler ends at another reason of theirs, before it looks for it (a DeviceClass that stands for it, from " \
-            "1.34 on, is not asked for here)" if reason.unsaid else f"excluded: {reason.text}", reason.nodes
+            "1.34 on, is not asked for here)" if reason.unsaid else f"excluded: {excluded.worded(reason)}", reason.nodes
     if reason.lack and reason.lack.idle:
         yield f"have {name}, and none of it for pods: unhealthy, or no device plugin is registered for it now", reason.lack.idle
     if reason.lack and reason.lack.elsewhere:
@@ -260,7 +268,7 @@ FAULTS = (
     _fault("KM217", "Pods wait for nodes that are not ready", frozenset({"unready"}), "nodes that they could have are not ready",
            "The pod asks for nodes that are not Ready (their taints are not-ready or unreachable), or all others are excluded for reasons of their own. What "
            "became of those nodes is a fault of its own: KM512, and what keeps its kubelet down.",
-           "bring those nodes back: what is found of each of them says how", ("KM512",)),
+           "bring those nodes back: the playbook node_unreachable tells of each why it is not ready", ("KM512",)),
     _fault("KM224", "Pods' volumes are where no node is left", frozenset({"volume"}), "of where their volumes are, or how many nodes may have",
            "The claim is bound, but its volume is in another zone or on another node than those that are left, or each of these has as many volumes as it may "
            "have.", "compare the volume's node affinity (kubectl describe pv) with the nodes that are left, and bring one there"),

@@ -6,8 +6,12 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
 import pytest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence_sources, judge
+
+REAL = Path(__file__).resolve().parents[3] / "fixtures" / "recorded" / "v1.36.3-pods-pending" / "evidence"
 
 CODES = frozenset(("KM210", "KM211", "KM212", "KM213", "KM214", "KM215", "KM216", "KM217", "KM224", "KM225", "KM513"))
 GPU, MASTER, OWN = "nvidia.com/gpu", "node-role.kubernetes.io/control-plane", "dedicated"
@@ -57,11 +61,11 @@ def waiting(world, message, asks=1, **more):
 def known(found):
     """{what is said of nodes: which}."""
     told = {proof.text: proof.object for proof in found.evidence if str(proof.object).startswith("Nodes ")}
-    return {text: names for text, names in told.items() if not text.startswith("not for these pods: ")}
+    return {text: names for text, names in told.items() if not text.startswith("not for shop/train-1: ")}
 
 
 def spared(found):
-    return [proof.object for proof in found.evidence if (proof.text or "").startswith("not for these pods: ")]
+    return [proof.object for proof in found.evidence if (proof.text or "").startswith("not for shop/train-1: ")]
 
 
 @pytest.mark.parametrize("asks", [1, None])  # without what the pod asks for, as of an older release of ours
@@ -183,6 +187,18 @@ def test_a_cordon_of_a_node_that_has_none_is_no_reason(world):
     taint(world, "w2", "node.kubernetes.io/unschedulable")
     waiting(world, said("1.36", (3, MASTER), short=1, more="1 node(s) were unschedulable"))
     assert [(one.code, one.severity) for one in judged(world)] == [("KM210", "warning")]
+
+
+def test_of_a_real_cluster_each_node_is_left_out_once():
+    """m1 is somebody's own, m2 is cordoned, m3 not ready, all three are masters; lab-full may have no pod."""
+    found = judge.judge(evidence_sources.stream([str(REAL)]), faults=CODES).findings
+    (claims,) = (one for one in found if one.code == "KM213")
+    assert [(proof.object, proof.text.split(": ", 1)[1]) for proof in claims.evidence if "not for " in (proof.text or "")] == [
+        ("Nodes m2", "node(s) were unschedulable"), ("Nodes m1", "node(s) had untolerated taint(s) lab/mine=x"), ("Nodes m3", "node(s) were not ready"),
+        ("Nodes lab-full", "node(s) didn't match Pod's node affinity/selector")]
+    down, own = sorted((one for one in found if one.code == "KM513"), key=lambda one: one.severity)
+    assert (down.node, down.severity, own.node, own.severity) == ("m3", "info", "m1", "warning")
+    assert "unreachable" in down.summary and "Beside it" not in down.remedy + own.remedy
 
 
 def test_nodes_that_offer_it_and_are_not_asked_for(world):
