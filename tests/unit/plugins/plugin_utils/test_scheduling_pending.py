@@ -82,6 +82,19 @@ def test_a_lock_that_stands_still(world, changes, verdict):
         assert (found.component, found.severity, found.risk) == (SCHEDULER, "critical", 0)
 
 
+@pytest.mark.parametrize(("renewed", "leased", "verdict"), [
+    ("2027-01-15T07:58:30Z", {}, "present"), ("2027-01-15T07:59:10Z", {}, "clear"),
+    # one of them may have written it by a clock of its own
+    ("2027-01-15T07:58:30Z", {"m2": "2027-01-15T07:58:40Z"}, "clear"), ("2027-01-15T07:58:30Z", {"m2": None}, "clear"),
+    ("2027-01-15T07:58:30Z", {"w1": "2027-01-15T07:58:40Z"}, "present")])
+def test_a_lock_that_was_given_up(world, renewed, leased, verdict):
+    """As newer schedulers do when they end: it names nobody, and its duration is a second."""
+    lock(world, renew_time=renewed, holder="", lease_duration_s=1)
+    for name, at in leased.items():
+        node(world, name)["lease"] = at
+    assert judged(world, "KM203")[0] == {"KM203": verdict}
+
+
 def test_no_scheduler_runs(world):
     stopped(world, "m1", "m2", "m3")
     lock(world, renew_time=STALE)
