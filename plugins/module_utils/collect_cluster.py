@@ -134,9 +134,10 @@ class Reader:
         for item in self.api.items("/api/v1/nodes"):
             node = node_of(item)
             found[node["uid"] or node["name"]] = node
-            most = ((item.get("status") or {}).get("allocatable") or {}).get("pods")
+            has = (item.get("status") or {}).get("allocatable") or {}
+            most = has.get("pods")
             known[node["name"]] = {"name": node["name"], "labels": (item.get("metadata") or {}).get("labels") or {}, "taints": node["taints"],
-                                   "room": int(most) if str(most).isdigit() else None}
+                                   "room": int(most) if str(most).isdigit() else None, "allocatable": collect_rejected.quantities(has)}
         self.known = known
         return {"items": collect_nodes.leased(self.api, sorted(found.values(), key=lambda node: node["name"] or ""))}, False
 
@@ -200,8 +201,9 @@ class Reader:
 
     def pending(self):
         """Pods that no scheduler finds a node for. What was read until the time limit still proves something."""
-        labels, room = (None if self.known is None else dict((name, one[key]) for name, one in self.known.items()) for key in ("labels", "room"))
-        return collect_pending.collect(self.api, _late, self.asked, labels, room)
+        labels, room, has = (None if self.known is None else dict((name, one[key]) for name, one in self.known.items())
+                             for key in ("labels", "room", "allocatable"))
+        return collect_pending.collect(self.api, _late, self.asked, labels, room, has)
 
     def unmade(self):
         """Pods that are not there: who was refused one, and nodes that a DaemonSet leaves out."""

@@ -15,11 +15,11 @@ import json
 import re
 import urllib.parse
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, node_match
+from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, collect_rejected, node_match
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import TABLE, ApiError, dicts
 
 MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS, MAX_SCHEDULERS = 5000, 200, 5, 2000, 50, 50, 50
-MAX_SILENT, MAX_EVENTS, MAX_GATES, MAX_PLACED, MAX_ABSENT = 500, 20000, 20, 50000, 10
+MAX_SILENT, MAX_EVENTS, MAX_GATES, MAX_PLACED, MAX_ABSENT, MAX_ASKED = 500, 20000, 20, 50000, 10, 20
 CROWDED = re.compile(r"Too many pods|Insufficient pods")
 FIELDS = ("key", "operator", "value", "effect")
 REFUSALS = ("Unschedulable", "SchedulerError")
@@ -65,6 +65,12 @@ def owner_of(item):
     return "%s/%s" % (owner[0].get("kind"), owner[0].get("name")) if owner else None
 
 
+def asks_of(spec):
+    """{resource: how much of it}, as schedulers count: CPU in thousandths, what plugins offer in pieces, all others in bytes."""
+    asked = dict(collect_rejected.compute(spec), **collect_rejected.requests(spec))
+    return dict(sorted((name, value) for name, value in asked.items() if value and name != "pods")[:MAX_ASKED])
+
+
 def entry_of(item, condition):
     """What tells whose pod it is, what it tolerates, and what keeps it waiting."""
     meta, spec = item.get("metadata") or {}, item.get("spec") or {}
@@ -72,6 +78,7 @@ def entry_of(item, condition):
     return {"namespace": meta.get("namespace"), "names": [meta.get("name")], "pods": 1, "since": condition.get("lastTransitionTime"),
             "owner": owner_of(item), "scheduler": spec.get("schedulerName"),
             "message": str(condition.get("message") or "")[:MAX_TEXT], "targets": [[meta.get("name"), target]] if target else [],
+            "asks": asks_of(spec),
             # None where there are too many to say
             "tolerations": None if len(listed) > MAX_TOLERATIONS else [
                 dict((name, str(one[name])[:320]) for name in FIELDS if one.get(name) is not None) for one in listed]}
@@ -194,10 +201,19 @@ def tell_absent(api, rows, known):
         pass  # nobody knows of the others
 
 
-def collect(api, ended, asked=None, labels=None, room=None):
+def largest(allocatable):
+    """{resource: the most that any one node has of it for pods}."""
+    found = {}
+    for one in allocatable:
+        for name, value in one.items():
+            found[name] = max(found.get(name, 0), value)
+    return found
+
+
+def collect(api, ended, asked=None, labels=None, room=None, allocatable=None):
     """(data, truncated). `ended(error)` says whether an error may cut the list short instead of costing all of it.
 
-    labels, room: {node: its labels}, {node: how many pods it may have}, None where they are not known.
+    labels, room, allocatable: {node: its labels}, {node: how many pods it may have}, {node: what it has for them}, None where they are not known.
     """
     found = _Found(asked, labels)
     try:
@@ -216,6 +232,8 @@ def collect(api, ended, asked=None, labels=None, room=None):
     data = {"items": items, "total": found.total, "read": found.read, "taken": found.taken, "unseen": _rows(found.waiting, "scheduler"),
             "gated": _rows(found.gated, "namespace"), "bound": _rows(found.bound, "node")}
     tell_absent(api, data["bound"], labels)
+    if items and allocatable:
+        data["largest"] = largest(allocatable.values())
     if any(CROWDED.search(one["message"]) for one in items):
         data["full"] = full_nodes(api, room)
     return data, found.cut
@@ -242,7 +260,7 @@ def _said(api):
 
 def _add(found, entry):
     """Whether there was room for it."""
-    key = json.dumps([entry.get(name) for name in ("namespace", "owner", "scheduler", "message", "tolerations", "off", "unfit", "asked")], sort_keys=True)
+    key = json.dumps([entry.get(name) for name in ("namespace", "owner", "scheduler", "message", "tolerations", "off", "unfit", "asked", "asks")], sort_keys=True)
     known = found.get(key)
     if known is None:
         if len(found) >= MAX_ITEMS:

@@ -114,7 +114,7 @@ def compute(spec):
     """{cpu: millicores, memory, ephemeral-storage, hugepages-...: bytes, pods: 1}, as schedulers and kubelets count them."""
     found = _total(spec, _computed)
     found.update(_computed(spec))  # of the pod as a whole, where it says so
-    for name, value in _quantities(spec.get("overhead") or {}).items():
+    for name, value in quantities(spec.get("overhead") or {}).items():
         found[name] = found.get(name, 0) + value
     return dict(found, pods=1)
 
@@ -145,10 +145,11 @@ def _devices(container):
 
 
 def _computed(container):
-    return _quantities(_given(container))
+    return quantities(_given(container))
 
 
-def _quantities(given):
+def quantities(given):
+    """{cpu: thousandths, memory and the others that every node has: bytes} of a list of quantities."""
     found = {}
     for name in given:
         value = quantity.parse(given[name]) if name in COMPUTED or name.startswith("hugepages-") else None

@@ -8,19 +8,24 @@ A node is only named where it is certain: by its own taints, its cordon, its lab
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import remember, scheduling_reasons, taints
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import NodeView, views
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.resource_offers import Lack, Offers
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.scheduling_reasons import Reason
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.taint_owners import CORDON
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.taints import Taint
 
 # Nodes of the control plane are left out on purpose, and are no reason why the others do not fit.
-OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd")
+OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane",
+                    "node-role.kubernetes.io/etcd", "CriticalAddonsOnly")
+# A selector leaves nodes out on purpose; words that are not known say nothing of what else there is.
+CHOSEN, OTHER = frozenset({"affinity", "node_name", "pod_affinity"}), frozenset({"unknown", "prefilter"})
 UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 # By itself none of these keeps a pod off a node that is otherwise the pod's: the node is back once its kubelet is, or its cordon ends.
 PASSING = (*UNREADY, CORDON)
@@ -30,7 +35,8 @@ PASSING = (*UNREADY, CORDON)
 class Excluded:
     """A reason of one pod. count: of how many nodes, None where it is of the pod as such; nodes: which, None where that is not certain.
 
-    meant: it is no reason why the pod waits: it is of nodes that the pod does not ask for, or that are not for it.
+    meant: it is no reason why the pod waits: it is of nodes that the pod does not ask for, or that are not for it. lack: of a resource of which no node
+    has enough at all; unsaid: the scheduler does not say so, because it ends at the first reason of a node.
     """
 
     kind: str
@@ -39,6 +45,8 @@ class Excluded:
     nodes: tuple[str, ...] | None = None
     name: str = ""
     meant: bool = False
+    lack: Lack | None = None
+    unsaid: bool = False
 
 
 class Nodes:
@@ -58,7 +66,7 @@ class Nodes:
         self._of: dict[int, tuple[Mapping[str, Any], tuple[Excluded, ...]]] = {}
         full = (cluster.answer("pending") or {}).get("full")
         self.full = tuple(str(name) for name in full) if isinstance(full, (list, tuple)) else None
-        self.devices = {str(item.get("name")): item.get("devices") for item in cluster.rows("nodes", "items")}
+        self.offers = Offers(cluster)
 
     def off(self, tolerations: Any) -> list[tuple[Taint, ...]]:
         """Of each group the taints that keep a pod with these tolerations away."""
@@ -79,8 +87,49 @@ class Nodes:
         complete = message.nodes == len(self.views) and not message.missing and message.whole
         if complete:
             found = _rest(found, self.names)
-        found = [replace(one, meant=self._meant(entry, one, wanted)) for one in found]
-        return tuple(_left(found, [view.name for view in wanted]) if complete else found)
+        names = [view.name for view in wanted]
+        found = [part for one in found for part in (self._parted(entry, one, names) if one.kind == "resource" else [one])]
+        mine = frozenset(self.meant_for(entry))
+        found = [replace(one, meant=one.meant or self._meant(entry, one, wanted, mine)) for one in found]
+        found = _left(found, names) if complete else found
+        return (*found, *self._unsaid(entry, {one.kind for one in found}, names))
+
+    def able(self, entry: Mapping[str, Any]) -> list[NodeView]:
+        """Of the nodes that the pod asks for those with the devices that it asks for; all of them where none has, or where that is not known."""
+        wanted = self.wanted(entry)
+        without = frozenset().union(*(self.offers.without(entry, name) or () for name in self.offers.devices(entry)))
+        return [view for view in wanted if view.name not in without] or wanted
+
+    def meant_for(self, entry: Mapping[str, Any]) -> list[str]:
+        """Of those the nodes that are no control plane's, which every pod without its toleration meets; all of them where there are no others."""
+        able, off = self.able(entry), self.off(entry.get("tolerations"))
+        others = [view.name for view in able if not any(taint.key in OF_CONTROL_PLANE for taint in off[self.group[view.name]])]
+        return others or [view.name for view in able]
+
+    def helpless(self, entry: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+        """The devices without which the pod could not be on any of these nodes, whatever else keeps it off them."""
+        return [name for name in self.offers.devices(entry) if names and set(names) <= (self.offers.without(entry, name) or frozenset())]
+
+    def _parted(self, entry: Mapping[str, Any], one: Excluded, wanted: list[str]) -> list[Excluded]:
+        """A clause on a resource: nodes that have none are no reason as long as others do, as with a label that the pod asks for."""
+        lack, without = self.offers.lack(entry, one.name, wanted or self.names), self.offers.without(entry, one.name)
+        if without is None:
+            return [replace(one, lack=lack)]
+        nodes = one.nodes if one.nodes is not None or len(without) != one.count else tuple(name for name in self.names if name in without)
+        if nodes is None or lack:
+            return [replace(one, nodes=nodes, lack=lack)]
+        parts = [(tuple(name for name in nodes if (name in without) is none), none) for none in (False, True)]
+        return [replace(one, nodes=part, count=len(part), meant=none) for part, none in parts if part]
+
+    def _unsaid(self, entry: Mapping[str, Any], said: Collection[str], wanted: list[str]) -> Iterator[Excluded]:
+        """Devices that no node has, where each node has a reason at which the scheduler ends before it looks for them.
+
+        Of a node that it looks at for resources it names all that are short: one that it leaves out there is not its matter (an extender's, a driver's).
+        """
+        for name in self.offers.devices(entry) if not {"resource", "pods"} & set(said) else ():
+            lack = self.offers.lack(entry, name, wanted or self.names)
+            if lack:
+                yield Excluded("resource", f"the pod asks for {name}", None, tuple(wanted or self.names), name, lack=lack, unsaid=True)
 
     def wanted(self, entry: Mapping[str, Any]) -> list[NodeView]:
         """The nodes that the pod asks for, by its selector, or because a DaemonSet made it for one; all where that is not known."""
@@ -101,9 +150,6 @@ class Nodes:
             return [replace(one, nodes=tuple(view.name for view in self.views if view.ready != "True"))]
         if reason.kind in ("affinity", "node_name") and isinstance(entry.get("off"), (list, tuple)):
             return [replace(one, nodes=tuple(str(name) for name in entry["off"]))]
-        if reason.kind == "resource" and "/" in reason.name:
-            none = tuple(name for name, has in self.devices.items() if isinstance(has, Mapping) and not (has.get(reason.name) or (0, 0))[1])
-            return [replace(one, nodes=none if len(none) == reason.nodes else None)]
         if reason.kind == "pods" and self.full is not None:
             return [replace(one, nodes=tuple(name for name in self.full if name in self.group))]
         return [one]
@@ -123,24 +169,24 @@ class Nodes:
                 replace(one, kind="unready" if one.name.split("=", 1)[0] in UNREADY else "taint")]
         return [replace(one, kind=kind, name=name, count=len(names), nodes=tuple(names)) for (kind, name), names in found.items()] or [one]
 
-    def _meant(self, entry: Mapping[str, Any], one: Excluded, wanted: list[NodeView]) -> bool:
+    def _meant(self, entry: Mapping[str, Any], one: Excluded, wanted: list[NodeView], mine: frozenset[str]) -> bool:
         if entry.get("targets") and one.kind in ("affinity", "node_name", "prefilter"):
             return True
         if one.kind in ("affinity", "node_name") and isinstance(entry.get("off"), (list, tuple)) and wanted:
             return True  # there are others that it asks for: why it cannot have those is the reason
-        if one.kind == "taint" and one.name.split("=", 1)[0] in OF_CONTROL_PLANE:
-            return not wanted or one.nodes is None or not {view.name for view in wanted} <= set(one.nodes)
-        if one.kind in ("taint", "cordon", "unready") and one.nodes:
-            return not self._otherwise(entry, one, wanted)
+        if one.kind == "taint":
+            return one.name.split("=", 1)[0] in OF_CONTROL_PLANE if one.nodes is None else mine.isdisjoint(one.nodes)
+        if one.kind in ("cordon", "unready") and one.nodes:
+            return not self._otherwise(entry, one)
         if one.kind == "pods" and one.nodes:  # up to 1.22 a full node counts as such before anybody looks at selectors
             return set(one.nodes).isdisjoint(view.name for view in wanted)
         return False
 
-    def _otherwise(self, entry: Mapping[str, Any], one: Excluded, wanted: list[NodeView]) -> bool:
-        """Whether the pod asks for any of the nodes that are named, and would have it otherwise, as far as labels and taints tell."""
+    def _otherwise(self, entry: Mapping[str, Any], one: Excluded) -> bool:
+        """Whether the pod asks for any of the nodes that are named, and would have it otherwise, as far as labels, devices and taints tell."""
         named = set(one.nodes or ())
-        takes = [one.kind == "taint" or all(taint.key in PASSING for taint in off) for off in self.off(entry.get("tolerations"))]
-        return any(view.name in named and takes[self.group[view.name]] for view in wanted)
+        takes = [all(taint.key in PASSING for taint in off) for off in self.off(entry.get("tolerations"))]
+        return any(view.name in named and takes[self.group[view.name]] for view in self.able(entry))
 
 
 @remember.last
@@ -160,8 +206,8 @@ def _decides(off: Sequence[Taint], name: str) -> tuple[str, str] | None:
     mine = [taint for taint in off if taint.key != CORDON and (not name or str(replace(taint, effect="")) == name)]
     if not mine:
         return None
-    # Of several taints the one that stays when the others have gone.
-    found = next((taint for taint in mine if taint.key not in UNREADY), mine[0])
+    # Of several taints the one that stays when the others have gone; who is not for the control plane need not look further.
+    found = next((taint for taint in mine if taint.key in OF_CONTROL_PLANE), None) or next((taint for taint in mine if taint.key not in UNREADY), mine[0])
     return ("unready", "") if found.key in UNREADY else ("taint", str(replace(found, effect="")))
 
 
@@ -191,3 +237,26 @@ def spelled(names: Sequence[str] | None, count: int | None) -> str:
     if names:
         return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     return "the pod as such" if count is None else f"{count} node{'' if count == 1 else 's'}"
+
+
+def spared(told: Collection[Excluded], mine: Collection[Excluded]) -> Iterator[tuple[str, list[str]]]:
+    """(why, which) of the nodes that are left out on purpose, each once: in the order in which a scheduler looks, selectors after taints."""
+    named = {name for one in mine for name in one.nodes or ()}
+    for one in sorted((one for one in told if one.meant and one.nodes), key=lambda one: (one.kind in CHOSEN, one.kind == "resource")):
+        names = [name for name in one.nodes or () if name not in named]
+        named.update(names)
+        if names:
+            yield worded(one), names
+
+
+def worded(one: Excluded) -> str:
+    """A reason in the scheduler's words, with what newer ones leave out of them."""
+    if one.kind == "unready":
+        return "node(s) were not ready"
+    return one_line(one.text + (f" {one.name}" if one.name and one.name not in one.text else ""), 200)
+
+
+def besides(others: Sequence[Excluded]) -> str:
+    """Of a reason that is not the only one: what else there is, for the end of an advice; empty where there is nothing."""
+    told = list(dict.fromkeys(f"{worded(one)} ({one_line(spelled(one.nodes, one.count), 200)})" for one in others))[:5]
+    return f". Beside it: {'; '.join(told)}. A pod needs one node of which no reason is left" if told else ""

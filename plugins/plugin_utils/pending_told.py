@@ -124,11 +124,18 @@ def _refused(cluster: Cluster, row: Mapping[str, Any]) -> str:
     if not reasons:
         return f"{since}: {one_line(row.get('message'), 600)}"
     parts = [f"{one_line(one.text, 160)}{' ' + one_line(one.name, 160) if one.name and one.name not in one.text else ''}: "
-             f"{one_line(excluded.spelled(one.nodes, one.count), 600)}{' (as it should be)' if one.meant else ''}" for one in reasons]
+             f"{one_line(excluded.spelled(one.nodes, one.count), 600)}{_about(one)}" for one in reasons]
     message = scheduling_reasons.parse(row.get("message"))
     if message.missing and scheduling_tree.may_lose(cluster):  # others leave out of their words what they need not try
         parts.append(f"it says nothing of {message.missing} of {message.nodes} nodes: whether one is lost, KM202 tells")
     return f"{since} " + "; ".join(parts)
+
+
+def _about(one: excluded.Excluded) -> str:
+    """Of a reason whether it matters, and whether it can end by itself."""
+    if one.lack:
+        return f" (no node that it asks for {'is large enough' if one.lack.most else 'has any'}, in use or not)"
+    return " (as it should be)" if one.meant else ""
 
 
 def _gated(_cluster: Cluster, row: Mapping[str, Any]) -> str:

@@ -86,7 +86,11 @@ OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
         "that controller, once the instance runs", "any repair: somebody or the cloud stopped the machine", fence=True)),
     ("node-role.kubernetes.io/control-plane", ANY, _role("of the control plane")),
     ("node-role.kubernetes.io/master", ANY, _role("of the control plane (the key up to 1.24)")),
+    ("node-role.kubernetes.io/controlplane", ANY, _role("of the control plane (as RKE spells it)")),
     ("node-role.kubernetes.io/etcd", ANY, _role("a member of etcd")),
+    ("CriticalAddonsOnly", BOTH, Owner(
+        "kubeadm", "the installer (RKE2, k3s), a cloud or an administrator", "the node is for the cluster's own add-ons: workloads stay off it",
+        "the administrator who wants workloads there", "any repair: pods of users would land beside the cluster's own")),
     ("ToBeDeletedByClusterAutoscaler", SCHEDULE, _autoscaler(
         "the node is being drained to be deleted", "the autoscaler, if it gives the deletion up or is started anew")),
     ("DeletionCandidateOfClusterAutoscaler", PREFER, _autoscaler(

@@ -121,6 +121,11 @@ def wait_nobody_leads(cluster, component: str) -> None:
     for master in cluster.of_role("master"):
         cluster.wait(lambda node=master: not processes(cluster, node, component), 240, f"{component} of {master.name} to end")
 
+    wait_lock_stands_still(cluster, component)
+
+
+def wait_lock_stands_still(cluster, component: str) -> None:
+    """Until nobody has renewed its lock for so long that it shows, whoever runs."""
     def stands_still():
         said = cluster.kubectl("-n", "kube-system", "get", "lease", component, "-o", "jsonpath={.spec.renewTime}").stdout.decode()
         age = datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(said.replace("Z", "+00:00"))

@@ -32,7 +32,7 @@ ON_OLD = ("backup-manifest", "broken-yaml", "wrong-master-unreachable", "two-clu
 # Made and diagnosed by tests of their own: test_admission.py, test_reset.py, test_repair.py, test_open_files.py, test_boot.py, test_told.py, test_pending.py.
 ELSEWHERE = ("gpu-two-leaders", "pinning-policy-changed", "pinning-corrupt-state", "api-down", "inotify-default", "inotify-one-holder", "sysctl-overridden",
              "ip-forward-off", "inotify-watches", "kubelet-certificate-over", "runtime-metadata", "runtime-config-emptied", "firewall-enabled",
-             "no-scheduler")
+             "no-scheduler", "scheduler-out-of-reach")
 # Of these every version shows the same; which of them gets which is drawn too.
 EITHER = "pinning-"
 

@@ -20,12 +20,12 @@ WAITED = 300  # what the playbook waits for before it takes a pod's waiting for 
 GATES_SINCE = (1, 26)
 FULL, GONE = "lab-full", "lab-no-such-node"
 CODES = {
-    "hungry": "KM210", "gizmo": "KM210", "nowhere": "KM211", "spread": "KM212", "port-2": "KM213", "full": "KM214", "claim": "KM215", "cordoned": "KM216",
-    "unready": "KM217", "lonely": "KM218", "gated": "KM219", "named": "KM220", "silent": "KM220", "quota": "KM221", "account": "KM222", "limits": "KM223",
+    "hungry": "KM210", "gizmo": "KM210", "rare": "KM210", "nowhere": "KM211", "spread": "KM212", "port-2": "KM213", "full": "KM214", "claim": "KM215",
+    "cordoned": "KM216", "unready": "KM217", "lonely": "KM218", "gated": "KM219", "named": "KM220", "silent": "KM220", "quota": "KM221", "account": "KM222", "limits": "KM223",
     "volume": "KM224", "nobody": "KM204", "tainted": "KM513"}
 # What each finding names beside the pod.
-NODES = {"hungry": "w1", "gizmo": "w1", "port-2": "w1", "cordoned": "m2", "unready": "m3", "lonely": "m1", "silent": "m3", "named": GONE, "tainted": "m1",
-         "full": FULL, "spread": "w1", "volume": "w1"}
+NODES = {"hungry": "w1", "gizmo": "w1", "rare": "w1", "port-2": "w1", "cordoned": "m2", "unready": "m3", "lonely": "m1", "silent": "m3", "named": GONE,
+         "tainted": "m1", "full": FULL, "spread": "w1", "volume": "w1"}
 
 
 def pod(cluster, name, node, ports=(), resources=None, **spec):
@@ -60,9 +60,13 @@ def pods(cluster, namespace):
     # Of both racks only m1, which a pod without the toleration cannot have, has fewer of them. 1.18 passes over a label that no node has.
     racks = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [
         {"key": "kubernetes.io/hostname", "operator": "In", "values": ["m1", "w1"]}]}]}}}
+    # Of a pod that tolerates nothing and asks for what no node has: the masters' taint is not the cause.
+    not_full = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [
+        {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [FULL]}]}]}}}
     elsewhere = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["elsewhere"]}]}]}}
     made = [
         pod(cluster, "hungry", "w1", resources={"requests": {"cpu": "1000"}}), pod(cluster, "gizmo", "w1", resources={"limits": {"lab.example/gizmo": "1"}}),
+        pod(cluster, "rare", None, resources={"limits": {"lab.example/rare": "1"}}, affinity=not_full, tolerations=[]),
         pod(cluster, "nowhere", None, nodeSelector={"lab/nowhere": "true"}),
         pod(cluster, "spread", None, topologySpreadConstraints=rack, affinity=racks, tolerations=[{"key": "lab/mine", "operator": "Exists"}]),
         pod(cluster, "port-2", "w1", [18888]), pod(cluster, "full", FULL), pod(cluster, "cordoned", "m2"), pod(cluster, "unready", "m3"),
@@ -192,7 +196,7 @@ def test_each_reason_is_told_apart(cluster, play):
         cluster.wait(lambda: ready(cluster, FULL), 180, f"{FULL} to be ready")
         gpu.create(cluster, namespace, *pods(cluster, namespace))
         refusing(cluster, spaces)
-        for name in ("cordoned", "hungry", "spread", "tainted", "volume"):
+        for name in ("cordoned", "hungry", "rare", "spread", "tainted", "volume"):
             cluster.wait(lambda name=name: looked_at(cluster, namespace, name), 180, f"the scheduler to look at {name}")
         begun = time.monotonic()
         # Whoever names a pod need not wait.
@@ -216,6 +220,9 @@ def test_each_reason_is_told_apart(cluster, play):
         for name, node in NODES.items():
             (found,) = of(report, CODES[name], name)
             assert node in found.replace(",", " ").replace(":", " ").replace(")", " ").split(), (name, found)
+        assert not of(report, "KM513", "rare"), done.stdout[-9000:]
+        assert all("because no node offers what they request (" in of(report, "KM210", name)[0] for name in ("rare", "gizmo")), done.stdout[-9000:]
+        assert "because no node is large enough for what they request (cpu: 1000 of 4 at most)" in of(report, "KM210", "hungry")[0]
         assert {"KM210", "KM216", "KM220"} <= {one["code"] for one in report["findings"] if one["severity"] == "warning"}
 
 
@@ -272,6 +279,27 @@ def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):
             assert told == by_name("no-scheduler").expect(cluster, "m1"), done.stdout[-4000:]
             (forsaken,) = gpu.pods(cluster, namespace)
             assert not forsaken["spec"].get("nodeName") and not forsaken["status"].get("conditions"), forsaken["status"]
+        gpu.wait_running(cluster, namespace, "forsaken")
+    finally:
+        jobs.remove(cluster, namespace)
+
+
+def test_schedulers_that_run_and_do_not_renew_their_lock(cluster, play):
+    """They are there and healthy by their own word; that the lock stands still tells that nobody leads."""
+    namespace = jobs.new_namespace()
+    jobs.create_namespace(cluster, namespace)
+    try:
+        with broken(cluster, "scheduler-out-of-reach", target="m1"):
+            gpu.create(cluster, namespace, pod(cluster, "forsaken", None))
+            done, report = play(name="pods_stay_pending")
+            (found,) = report["findings"]
+            assert (done.returncode, found["code"], found["component"], found["severity"]) == (0, "KM203", "kube-scheduler", "critical"), done.stdout[-4000:]
+            assert found["summary"].endswith(": it runs on m1, m2, m3 and does not renew its lock"), found
+            assert "an API server that it cannot reach" in found["remedy"] and report["plan"] == [], found
+            assert "1 heard of no scheduler" in " ".join(done.stdout.split()), done.stdout[-4000:]
+            done, report = play(name="audit")
+            told = {(one["code"], one["host"], one["component"]) for one in report["findings"]}
+            assert told == by_name("scheduler-out-of-reach").expect(cluster, "m1"), done.stdout[-4000:]
         gpu.wait_running(cluster, namespace, "forsaken")
     finally:
         jobs.remove(cluster, namespace)

@@ -79,14 +79,18 @@ def _moment(lock: Mapping[str, Any]) -> float:
 
 
 def _stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool]:
-    """(whether nobody renews it, whether that cannot be told). By the clock that wrote it, where the holder's kubelet renews its node's lease."""
+    """(whether nobody renews it, whether that cannot be told). By the clock that wrote it, where the holder's kubelet renews its node's lease.
+
+    Newer components give their lock up as they end, so that it names nobody: whichever control-plane node wrote it, its clock is one of theirs.
+    """
     renewed = timestamp(lock.get("renew_time"))
     if renewed is None:
         return False, True
     seconds, name = lock.get("lease_duration_s"), str(lock.get("holder") or "").rsplit("_", 1)[0]
     lasts = seconds if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) else 0
     holder = next((view for view in views(cluster) if view.name == name), None)
-    if holder is not None and holder.leased is not None and (holder.leased - renewed).total_seconds() > max(LED_SECONDS, LEASES * lasts):
+    clocks = [holder.leased] if holder is not None else [] if name else [view.leased for view in views(cluster) if view.control_plane]
+    if clocks and all(clock is not None and (clock - renewed).total_seconds() > max(LED_SECONDS, LEASES * lasts) for clock in clocks):
         return True, False
     if holder is not None and holder.leased is not None and holder.ready == "True":
         return False, False

@@ -19,17 +19,34 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view imp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.taints import Explained, Taint
 
 # What the scheduler counts of nodes that a pod might otherwise have had.
-_ALL, _SHORT = re.compile(r"^0/([0-9]{1,6}) nodes are available"), re.compile(r"Insufficient |Too many pods")
+_ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
+# Beside these a taint is what keeps a pod waiting.
+_ITSELF = excluded.CHOSEN | excluded.OTHER | {"taint"}
 
 
 @dataclass
 class _Kept:
-    """What one taint keeps away. plain: whether nothing else keeps some of these pods waiting."""
+    """What one taint keeps away. plain: whether nothing else keeps some of these pods waiting; helpless: devices that the nodes that carry it lack as well;
+    others: what keeps these pods off other nodes.
+    """
 
     explained: Explained
     nodes: dict[str, NodeView] = field(default_factory=dict)
     entries: list[Mapping[str, Any]] = field(default_factory=list)
     plain: bool = False
+    helpless: list[str] = field(default_factory=list)
+    others: tuple[excluded.Excluded, ...] = ()
+
+    def take(self, entry: Mapping[str, Any], at: list[NodeView], nodes: excluded.Nodes) -> None:
+        """A pod that it keeps off these nodes. What it would lack there as well no toleration brings."""
+        self.nodes.update((view.name, view) for view in at)
+        self.entries.append(entry)
+        helpless = nodes.helpless(entry, [view.name for view in at])
+        others = [one for one in nodes.of(entry) if not one.meant and not one.unsaid and one.kind not in _ITSELF]
+        self.plain = self.plain or not others and not helpless
+        self.helpless += [name for name in helpless if name not in self.helpless]
+        # A node that is not ready is told by its taint already.
+        self.others = self.others or tuple(one for one in others if not one.nodes or not set(one.nodes) <= set(self.nodes))
 
     @property
     def pods(self) -> int:
@@ -55,23 +72,24 @@ def kept_away(cluster: Cluster) -> Iterator[Outcome]:
         missing += cluster.cut("pending")
     found: dict[Taint, _Kept] = {}
     for entry in cluster.rows("pending", "items"):
-        message = str(entry.get("message") or "")
-        whole = _ALL.match(message)
-        off = excluded.left_out(entry)
-        mine = [view for view in nodes.views if view.name not in off]  # a taint of a node that the pod does not ask for keeps nobody away
-        for taint, at, count in _named(message, nodes.off(entry.get("tolerations")), [(view, nodes.group[view.name]) for view in mine]):
-            explained = taints.explained(taint)
-            if explained is None or taint.effect == taints.PREFER or taint.key == taints.CORDON:
-                continue
-            if off and not at:
-                continue
-            if explained.owner.kind == "kubeadm" and not (whole and count == int(whole.group(1))) and not (off and len(at) == len(mine)):
-                continue  # the control plane's is no reason as long as there are other nodes
-            kept = found.setdefault(taint, _Kept(explained))
-            kept.nodes.update((view.name, view) for view in at)
-            kept.entries.append(entry)
-            kept.plain = kept.plain or not _SHORT.search(message.split("preemption:", 1)[0])
+        for taint, at, explained in _matter(entry, nodes):
+            found.setdefault(taint, _Kept(explained)).take(entry, at, nodes)
     yield Outcome(tuple(_keeps(cluster, found[taint]) for taint in sorted(found, key=str)), tuple(missing))
+
+
+def _matter(entry: Mapping[str, Any], nodes: excluded.Nodes) -> Iterator[tuple[Taint, list[NodeView], Explained]]:
+    """(taint, nodes that it keeps from the pod, whose it is): those of nodes that the pod could have otherwise, as far as that is known."""
+    message, off, mine = str(entry.get("message") or ""), excluded.left_out(entry), frozenset(nodes.meant_for(entry))
+    whole, asked = _ALL.match(message), [view for view in nodes.views if view.name not in off]
+    for taint, carry, count in _named(message, nodes.off(entry.get("tolerations")), [(view, nodes.group[view.name]) for view in asked]):
+        explained = taints.explained(taint)
+        if explained is None or taint.effect == taints.PREFER or taint.key == taints.CORDON or off and not carry:
+            continue
+        at = [view for view in carry if view.name in mine]
+        # Every pod without its toleration meets the control plane's, as long as there are other nodes; and on those another taint changes nothing.
+        if carry and not at or not carry and explained.owner.kind == "kubeadm" and not (whole and count == int(whole.group(1))):
+            continue
+        yield taint, at, explained
 
 
 def _named(message: str, off: list[tuple[Taint, ...]], nodes: list[tuple[NodeView, int]]) -> Iterator[tuple[Taint, list[NodeView], int | None]]:
@@ -99,11 +117,19 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Hit:
     carries = f"carries {name}: {owner.means}; set by {owner.who}"
     proofs = [Proof("api", cluster.api_host, object=f"Node {node}", text=carries) for node in where[:SHOWN]]
     proofs += [Proof("api", cluster.api_host, object=_pods(entry), text=one_line(entry.get("message"), 300)) for entry in kept.entries[:SHOWN]]
+    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(list(one.nodes))}", text=f"excluded: {excluded.worded(one)}")
+               for one in kept.others if one.nodes][:SHOWN]
     only = next(iter(kept.nodes.values())) if len(kept.nodes) == 1 else None
     severity = None if kept.plain and owner.kind != "lifecycle" else "info"
     advice = "its owner decides" if owner.kind == "lifecycle" else "if these pods belong there, give them a toleration of it; if not, they need another node"
+    more = ""
+    if not kept.plain:
+        more = excluded.besides(kept.others)
+    if not kept.plain and kept.helpless:
+        lacks = and_others([one_line(name, 120) for name in kept.helpless])
+        advice, more = f"a toleration alone does not help: no node with this taint has the {lacks} that these pods ask for (KM210)", ""
     return Hit(f"the taint {name}" + (f" of {and_others(where)}" if where else "") + f" keeps {_owners(kept)} away: {who}; set by {owner.who}: {owner.means}",
-               tuple(proofs), f"{advice}. Who takes it away: {owner.removed_by}. What must not: {owner.never}",
+               tuple(proofs), f"{advice}. Who takes it away: {owner.removed_by}. What must not: {owner.never}{more}",
                host=only.host.host if only and only.host else None, node=only.name if only else None, severity=severity)
 
 

@@ -7,7 +7,8 @@ what the scheduler itself says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import excluded
@@ -17,14 +18,19 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, and_others
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.resource_offers import amount
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
 # A scheduler says something of a pod within seconds, but for thousands in its queue; and whoever adds nodes for pods that wait needs minutes.
 WAITED_SECONDS = 300
 ROLE = leading.Role(SCHEDULER, "scheduler", "every new pod stays Pending without a word")
-CHOSEN = frozenset({"affinity", "node_name", "pod_affinity"})
-OTHER = frozenset({"unknown", "prefilter"})
+CHOSEN, OTHER = excluded.CHOSEN, excluded.OTHER
 _Waiting = tuple[Mapping[str, Any], list[excluded.Excluded]]
+# What is in use ends by itself; what no node has, or not as much of it, no pod's end brings.
+_SMALL = ("is large enough for what they request", "lower the request, or add a larger node: neither the end of other pods nor another node of this size helps")
+_NONE = ("offers what they request", "see why none does. Devices are offered by a device plugin: is its DaemonSet there, do its pods run on the nodes that "
+         "have them (a label, a toleration), what does its log say; where none has them, add a pool of nodes that do; or it is a slip, then correct "
+         "the name in the workload. Other pods that end, and taints that go, do not help")
 
 
 def nobody_leads(cluster: Cluster) -> Iterator[Outcome]:
@@ -104,40 +110,100 @@ def said(kinds: frozenset[str], what: str, advice: str) -> Callable[[Cluster], I
         if cluster.key is None:
             yield Outcome(applies=False, note="no Kubernetes found on these hosts")
             return
-        missing, waiting, alone, nodes = _pending(cluster), [], False, excluded.nodes_of(cluster)
+        missing, nodes = _pending(cluster), excluded.nodes_of(cluster)
+        found = _Found(), _Found(), _Found()  # not enough is left, no node is large enough, none has any
         for entry in cluster.rows("pending", "items"):
             counted = _counted(entry, nodes)
             mine = [one for one in counted if one.kind in kinds]
             # Most selectors leave nodes out: they are the reason where there is no other one.
-            if not mine or kinds in (CHOSEN, OTHER) and len(mine) < len(counted):
+            if not mine or kinds in (CHOSEN, OTHER) and len(mine) < len([one for one in counted if not one.unsaid]):
                 continue
             waited = _waited(cluster, entry.get("since"))
             if waited is None:
                 missing.append(Missing(cluster.api_host or "cluster API", "pending", "error"))
             elif waited >= WAITED_SECONDS or entry.get("asked"):
-                waiting.append((entry, mine))
-                alone = alone or len(mine) == len(counted)
-        yield Outcome((_said(cluster, waiting, alone, what, advice),) if waiting else (), tuple(missing))
+                for place, one in enumerate(found):
+                    one.take(entry, [reason for reason in mine if _never(reason) == place], counted, nodes)
+        ways = (what, advice), (_no_node(found[1], _SMALL[0]), _SMALL[1]), (_no_node(found[2], _NONE[0]), _NONE[1])
+        yield Outcome(tuple(_said(cluster, one, *way) for one, way in reversed(list(zip(found, ways))) if one.waiting), tuple(missing))
 
     return predicate
 
 
-def _said(cluster: Cluster, waiting: list[_Waiting], alone: bool, what: str, advice: str) -> Hit:
+@dataclass
+class _Found:
+    """Pods that wait for the same. alone: whether nothing else keeps some of them; others: what else does, where it is so of all of them.
+
+    known: {what is known of nodes: which}; spared: the same of those that are not for the first of these pods.
+    """
+
+    waiting: list[_Waiting] = field(default_factory=list)
+    alone: bool = False
+    others: tuple[excluded.Excluded, ...] = ()
+    known: dict[str, set[str]] = field(default_factory=dict)
+    spared: list[tuple[str, list[str]]] = field(default_factory=list)
+
+    def take(self, entry: Mapping[str, Any], mine: list[excluded.Excluded], counted: list[excluded.Excluded], nodes: excluded.Nodes) -> None:
+        if not mine:
+            return
+        # Nodes that somebody set apart are not for these pods: that is no reason why the others do not fit.
+        others = [one for one in counted if one not in mine and one.kind != "taint" and (not one.unsaid or mine[0].kind == "resource")]
+        self.alone = self.alone or not others or any(one.lack for one in mine)
+        self.others = self.others or tuple(others)
+        for text, names in (pair for reason in mine for pair in _proven(reason)):
+            self.known.setdefault(one_line(text, 250), set()).update(names)
+        if not self.waiting:
+            self.spared = [(one_line(f"not for {_named(entry)}: {text}", 320), names) for text, names in excluded.spared(nodes.of(entry), mine)]
+        self.waiting.append((entry, mine))
+
+
+def _never(reason: excluded.Excluded) -> int:
+    return 0 if reason.lack is None else 1 if reason.lack.most else 2
+
+
+def _no_node(found: _Found, what: str) -> str:
+    """Where another node could have them, it is those that they ask for which cannot."""
+    chosen = any(reason.lack and reason.lack.elsewhere for _entry, mine in found.waiting for reason in mine)
+    return f"no node{' that they ask for' if chosen else ''} {what}"
+
+
+def _said(cluster: Cluster, found: _Found, what: str, advice: str) -> Hit:
     """One finding for a cluster, which names whose pods they are. It is only a hint as long as each pod has other reasons too."""
+    waiting = found.waiting
     count = sum(entry["pods"] if isinstance(entry.get("pods"), int) else 1 for entry, _mine in waiting)
     owners = and_others(list(dict.fromkeys(
         f"{one_line(entry.get('owner') or 'Pod/' + str((entry.get('names') or ['?'])[0]), 300)} (namespace {one_line(entry.get('namespace'), 80)})"
         for entry, _mine in waiting)))
-    names = sorted({one_line(reason.name, 120) for _entry, mine in waiting for reason in mine if reason.name})
-    proofs = [Proof("api", cluster.api_host, object=f"Pod {one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}",
+    names = sorted({_asked_of(reason) for _entry, mine in waiting for reason in mine if reason.name})
+    proofs = [Proof("api", cluster.api_host, object=f"Pod {_named(entry)}",
                     text=one_line(entry.get("message"), 300)) for entry, _mine in waiting[:SHOWN]]
-    by_reason: dict[str, set[str]] = {}
-    for reason in (reason for _entry, mine in waiting for reason in mine if reason.nodes):
-        by_reason.setdefault(one_line(reason.text, 120), set()).update(reason.nodes or ())
-    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(sorted(names))}", text=f"excluded: {text}")
-               for text, names in list(by_reason.items())[:SHOWN]]
+    proofs += [Proof("api", cluster.api_host, object=f"Nodes {and_others(sorted(nodes))}", text=text)
+               for text, nodes in [*list(found.known.items())[:SHOWN], *found.spared[:SHOWN]]]
     who, named = "pod waits" if count == 1 else "pods wait", f" ({and_others(names)})" if names else ""
-    return Hit(f"{count} {who} because {what}{named}: {owners}", tuple(proofs), advice, severity=None if alone else "info")
+    return Hit(f"{count} {who} because {what}{named}: {owners}", tuple(proofs), advice + ("" if found.alone else excluded.besides(found.others)),
+               severity=None if found.alone else "info")
+
+
+def _named(entry: Mapping[str, Any]) -> str:
+    """One of these pods."""
+    return f"{one_line(entry.get('namespace'), 80)}/{one_line((entry.get('names') or ['?'])[0], 253)}"
+
+
+def _asked_of(reason: excluded.Excluded) -> str:
+    name, lack = one_line(reason.name, 120), reason.lack
+    return f"{name}: {amount(reason.name, lack.asked)} of {amount(reason.name, lack.most)} at most" if lack and lack.most else name
+
+
+def _proven(reason: excluded.Excluded) -> Iterator[tuple[str, Collection[str]]]:
+    """(what is known of nodes, which)."""
+    name = one_line(reason.name, 120)
+    if reason.nodes:
+        yield f"have too little {name}; the scheduler ends at another reason of theirs, before it looks for it (a DeviceClass that stands for it, from " \
+            "1.34 on, is not asked for here)" if reason.unsaid else f"excluded: {excluded.worded(reason)}", reason.nodes
+    if reason.lack and reason.lack.idle:
+        yield f"have {name}, and none of it for pods: unhealthy, or no device plugin is registered for it now", reason.lack.idle
+    if reason.lack and reason.lack.elsewhere:
+        yield f"offer {name}, and these pods do not ask for them (their selector, their affinity)", reason.lack.elsewhere
 
 
 def _fault(code: str, title: str, kinds: frozenset[str], what: str, explanation: str, advice: str, because: tuple[str, ...] = ()) -> Fault:
@@ -176,9 +242,11 @@ FAULTS = (
         cluster_needs=("pending",),
         cluster=unserved,
     ),
-    _fault("KM210", "Pods ask for more than nodes have left", frozenset({"resource"}), "nodes have not enough left of what they request",
-           "For five minutes and more the scheduler has found nodes without enough of a resource: what pods request counts, not what they use, and extended "
-           "resources only where a plugin offers them.", "lower the requests, remove pods that are not needed, or add nodes with that resource"),
+    _fault("KM210", "Pods ask for more than nodes have", frozenset({"resource"}), "nodes have not enough left of what they request",
+           "For five minutes and more the scheduler has found nodes without enough of a resource: what pods request counts, not what they use. It is told "
+           "apart whether too little of it is left, whether no node is large enough, or whether no node offers it at all, as extended resources without their "
+           "device plugin. Nodes that have no such device are no reason as long as others have it.",
+           "lower the requests, remove pods that are not needed, or add nodes with that resource"),
     _fault("KM211", "Pods match no node by selector or affinity", CHOSEN,
            "their selector, affinity or node name leaves nodes out",
            "The pod's nodeSelector, node affinity, nodeName or its affinity to other pods excludes every node but those of the control plane. Where other "
@@ -201,7 +269,7 @@ FAULTS = (
     _fault("KM217", "Pods wait for nodes that are not ready", frozenset({"unready"}), "nodes that they could have are not ready",
            "The pod asks for nodes that are not Ready (their taints are not-ready or unreachable), or all others are excluded for reasons of their own. What "
            "became of those nodes is a fault of its own: KM512, and what keeps its kubelet down.",
-           "bring those nodes back: what is found of each of them says how", ("KM512",)),
+           "bring those nodes back: the playbook node_unreachable tells of each why it is not ready", ("KM512",)),
     _fault("KM224", "Pods' volumes are where no node is left", frozenset({"volume"}), "of where their volumes are, or how many nodes may have",
            "The claim is bound, but its volume is in another zone or on another node than those that are left, or each of these has as many volumes as it may "
            "have.", "compare the volume's node affinity (kubectl describe pv) with the nodes that are left, and bring one there"),

@@ -62,6 +62,18 @@ def test_pods_of_one_owner_that_hear_the_same_are_one_entry():
     assert first["tolerations"] == [{"key": "a", "operator": "Exists"}] and first["message"] == TEXT
 
 
+def test_what_a_pod_asks_for_and_what_the_largest_node_has():
+    asking = pod("a")
+    asking["spec"]["containers"] = [{"resources": {"requests": {"cpu": "1500m", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "2", "hugepages-2Mi": "4Mi"}}},
+                                    {"resources": {"requests": {"cpu": 1}}}]
+    has = {"n1": {"cpu": 4000, "memory": 2 ** 33, "hugepages-2Mi": 0}, "n2": {"cpu": 8000, "memory": 2 ** 32}}
+    data, dummy = collect_pending.collect(Answers(asking, pod("b")), lambda error: False, allocatable=has)
+    assert data["items"][0]["asks"] == {"cpu": 2500, "memory": 2 ** 30, "nvidia.com/gpu": 2, "hugepages-2Mi": 2 ** 22} and data["items"][1]["asks"] == {}
+    assert data["largest"] == {"cpu": 8000, "memory": 2 ** 33, "hugepages-2Mi": 0}
+    assert len(collect_pending.asks_of({"containers": [{"resources": {"limits": dict(("x.y/%d" % one, "1") for one in range(99))}}]})) == 20
+    assert "largest" not in collect_pending.collect(Answers(), lambda error: False, allocatable=has)[0]
+
+
 def test_it_is_bounded():
     data, cut = collect(*[pod("p%d" % number, owner="o%d" % number, message="m" * 9000) for number in range(300)])
     assert cut and len(data["items"]) == collect_pending.MAX_ITEMS and data["total"] == 300 and len(json.dumps(data)) < 600000

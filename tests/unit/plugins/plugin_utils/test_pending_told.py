@@ -94,6 +94,21 @@ def test_each_reason_and_the_nodes_that_it_excludes(world):
             "node-role.kubernetes.io/control-plane: m1, m2, m3 (as it should be)",), None)
 
 
+@pytest.mark.parametrize(("message", "said"), [
+    ("1 Insufficient lab/gpu, 3 node(s) had untolerated taint(s)", "Insufficient lab/gpu: w1 (no node that it asks for has any, in use or not); node(s) had "),
+    ("1 Insufficient cpu, 3 node(s) had untolerated taint(s)", "Insufficient cpu: w1 (no node that it asks for is large enough, in use or not); node(s) had "),
+    ("1 node(s) had untolerated taint {own: }, 3 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }",
+     "m1, m2, m3 (as it should be); the pod asks for lab/gpu: m1, m2, m3, w1 (no node that it asks for has any, in use or not)")])
+def test_what_no_node_has(world, message, said):
+    asked(world)
+    world.data("api", "pending")["largest"] = {"cpu": 4000}
+    waits(world, "items", message=f"0/4 nodes are available: {message}.", off=[], asks={"lab/gpu": 1} if "cpu" not in message else {"cpu": 5000})
+    if "own" in message:
+        next(one for one in world.data("api", "nodes")["items"] if one["name"] == "w1")["taints"] = [{"key": "own", "effect": "NoSchedule"}]
+    (sentence,), dummy = told(world)
+    assert said in sentence
+
+
 @pytest.mark.parametrize(("version", "message", "more"), [
     ("v1.18.4", "3 node(s) didn't match node selector.", True), ("v1.18.4-tke.3", "3 node(s) didn't match node selector.", True),
     ("v1.26.3", "3 node(s) didn't match node selector.", False), ("v1.18.4", "4 node(s) didn't match node selector.", False)])

@@ -4,7 +4,8 @@
 """Evidence recorded from real clusters, judged again: the verdicts that were checked by hand stand beside it.
 
 tests/fixtures/recorded/<version>-<incident>/ holds evidence as an audit wrote it and expected.json. Recorded with
-`python -m tests.lab.playbook record`; expected.json by a run with KUBEMEND_APPROVE=1, and then read by a person.
+`python -m tests.lab.playbook record`, pods-pending by the lab's test_pending.py; expected.json by a run with KUBEMEND_APPROVE=1, and then
+read by a person.
 """
 
 from __future__ import annotations
@@ -56,14 +57,7 @@ def test_every_fault_was_judged_both_ways_on_real_evidence(code):
 WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM111": {"present": "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"},
     **{code: {"unknown": "no lab runs a vendor's build; test_scheduling_tree.py has some"} for code in ("KM201", "KM202")},
-    "KM203": {"present": "no cluster was recorded without a scheduler; test_scheduling_pending.py has some"},
-    "KM204": {"present": "no recorded pod waits for a scheduler that nobody runs; test_scheduling_pending.py has some"},
-    **{code: {"present": "recorded clusters have no such pods; test_scheduling_pending.py has them"}
-       for code in ("KM210", "KM211", "KM212", "KM213", "KM214", "KM215")},
-    **{code: {"present": "recorded clusters have no such pods; test_scheduling_pending.py and the lab's test_pending.py have them"}
-       for code in ("KM216", "KM217", "KM224", "KM225")},
-    **{code: {"present": "recorded clusters have no such pods; test_scheduling_turn.py and the lab's test_pending.py have them"}
-       for code in ("KM218", "KM219", "KM220", "KM221", "KM222", "KM223")},
+    "KM225": {"present": "recorded clusters have no such pods; test_scheduling_pending.py has them"},
     "KM329": {"present": "on two CPUs what is left beside the one that is pinned is less than a whole one: the kubelet says OutOfcpu"},
     "KM330": {"present": "the lab's kubelets run without a static memory manager"},
     "KM331": {"present": "the lab's nodes have one NUMA node"},
