@@ -272,12 +272,13 @@ def _became(args: dict[str, Any], planned: tuple[plan.Step, ...], judged: model.
     if args["mode"] == "verify":
         steps = run_folder.read_steps(folder)
         return steps, run_folder.outcome(planned, steps, judged, run_folder.begun(folder)), _not_back(planned, steps, clusters)
+    uncalled = reset_plan.uncalled(clusters, args["cpu_manager"] or {}, planned)
     if args["mode"] == "plan":  # check mode ends as the repair would
         answers = run_folder.read_looks(folder)
         outcome = looks.outcome(planned, answers) or run_folder.withheld(planned, "would not be")
-        return looks.refused(planned, answers), outcome, looks.notices(planned, answers)
+        return looks.refused(planned, answers), outcome, (*looks.notices(planned, answers), *uncalled)
     withheld = args["mode"] == "repair" and not any(step.allowed for step in planned)
-    return (), run_folder.withheld(planned) if withheld else None, ()
+    return (), run_folder.withheld(planned) if withheld else None, uncalled
 
 
 def _before_looks(args: dict[str, Any], steps: tuple[plan.Step, ...], ask: tuple[plan.Step, ...]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ CHECKSUM = "its checksum is that of other content"
 REFUSED_MEMORY = ("delete the memory manager checkpoint file", "the expected machine state is different from the real one")
 # With one of these a kubelet picks the CPUs that it reserves by rules of its own.
 SPREADING = (cpu_options.NUMA, cpu_options.CORES, cpu_options.CACHE)
+RESERVED_CGROUPS = (("systemReservedCgroup", "system-reserved-cgroup"), ("kubeReservedCgroup", "kube-reserved-cgroup"))
 BY_POD = (1, 18)  # the release from which on entries are by pod; one of before is taken up where the runtime still has its container
 # Where kubeadm writes every kubelet's configuration; kubespray's kubelets read another file.
 KUBEADM_FILE = "/var/lib/kubelet/config.yaml"
@@ -99,8 +100,15 @@ class Node:
         return {**files, **{key: value.value for key, value in self.config.mapping("featureGates", "feature-gates").items()}}
 
     def misfits(self) -> str:
-        """Why no kubelet of its release starts with its options; empty where none is known to stop it."""
-        return self._misfits(self.policy, self.options)
+        """Why no kubelet of its release starts with its options and its reservation; empty where nothing is known to stop one."""
+        return self._misfits(self.policy, self.options) or self._reserved_twice()
+
+    def _reserved_twice(self) -> str:
+        """A kubelet of every release takes no list of CPUs beside a cgroup of what is reserved."""
+        listed = self.config.setting("reservedSystemCPUs", "reserved-cpus")
+        cgroups = (self.config.setting(key, flag) for key, flag in RESERVED_CGROUPS)
+        beside = [one.text for one in cgroups if one is not None and one.value.strip()]
+        return f"{listed.text} excluded by {' and '.join(beside)}" if listed is not None and listed.value.strip() and beside else ""
 
     def takes_strict(self) -> bool:
         """Whether its release and gates leave room for reserved CPUs that are kept from everybody, as far as is known."""

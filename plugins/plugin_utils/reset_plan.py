@@ -347,3 +347,12 @@ def wishes(clusters: Iterable[Cluster], hosts: Iterable[str], digits: int) -> It
         for host in of.hosts:
             if host.host in hosts:
                 yield Finding(ASKED, "info", of.key[:digits] if of.key else None, host.host, None, "asked for", host.node)
+
+
+def uncalled(clusters: Iterable[Cluster], hosts: Iterable[str], planned: Iterable[Step]) -> tuple[str, ...]:
+    """A sentence about those of these hosts whose state and settings were read, and for which no reset is planned; nothing where there are none."""
+    read = {host.host for of in clusters for host in of.hosts if host.pinning.policy is not None and host.pinning.state_policy is not None}
+    left = sorted(read.intersection(hosts) - {step.host for step in planned if step.remedy == RESET})
+    names = ", ".join(left[:10]) + (f" and {len(left) - 10} more" if len(left) > 10 else "")
+    return (f"No state is reset on {names}: no fault calls for it, and the kubelet's settings are as they are to be; -e kubemend_allow={FORCE} resets it "
+            "all the same.",) if left else ()

@@ -249,6 +249,19 @@ def test_a_node_that_is_as_it_should_be_is_left_alone_unless_it_is_forced(node):
     assert [step.remedy for step in wished(world, {}, "force_reset")] == ALL[1:]
 
 
+def test_who_asked_for_a_reset_that_nothing_calls_for_is_told_how_to_have_it(node):
+    def told(world, *allow):
+        _result, found = judge.examine([*world.documents.values(), world.api])
+        return reset_plan.uncalled(found, ["w1"], wished(world, {}, *allow))
+
+    world = node(state(default="0-3", entries={}), STATIC, healthy=True)
+    (sentence,) = told(world)
+    assert sentence.startswith("No state is reset on w1: ") and "-e kubemend_allow=force_reset" in sentence
+    assert told(world, "force_reset") == () and told(node(NONE)) == ()
+    result, found = judge.examine([*world.documents.values(), world.api])
+    assert reset_plan.uncalled(found, [], ()) == reset_plan.uncalled(found, ["elsewhere"], ()) == ()
+
+
 def test_a_node_that_needs_no_reservation_any_more(node):
     drain, reset, uncordon = wished(node(state(default="0-3"), STATIC, healthy=True), {"cpuManagerPolicy": "none", "reservedSystemCPUs": ""})
     assert drain.allowed and reset.note.startswith("cpuManagerPolicy: none (was static), reservedSystemCPUs: none (was 0); ")
@@ -302,6 +315,18 @@ def test_options_with_which_no_kubelet_of_its_release_starts_are_told_before_the
     world.documents["w1"]["collectors"]["pinning"]["data"]["kubelet_version"] = version and f"Kubernetes {version}"
     steps = planned(world)
     assert steps and all(step.allowed == (not why) and why in (step.blocked_by or "") for step in steps)
+
+
+@pytest.mark.parametrize(("config", "argv", "why"), [
+    ("systemReservedCgroup: /system.slice\n", (), "reservedSystemCPUs: 0 excluded by systemReservedCgroup: /system.slice: the kubelet of w1 would not start"),
+    ("{}\n", ("--kube-reserved-cgroup=/kube",), "reservedSystemCPUs: 0 excluded by --kube-reserved-cgroup=/kube: the kubelet of w1 would not start"),
+    ("systemReservedCgroup: ''\n", (), "")])
+def test_cpus_are_not_reserved_by_a_list_beside_a_cgroup_and_that_is_told_before_the_drain(node, config, argv, why):
+    """By hand or by us: a kubelet of every release refuses both of them together."""
+    world = node(NONE, config, healthy=True)
+    world.data("w1", "kubelet")["argv"] = ["kubelet", *argv]
+    steps = wished(world, {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"})
+    assert steps and all(step.allowed == (not why) and why in (step.blocked_by or "") for step in steps), steps
 
 
 def test_a_setting_of_the_command_line_is_somebody_elses(node):
