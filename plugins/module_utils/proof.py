@@ -101,9 +101,9 @@ def tell(run_id, step, text, root=ROOT, name="progress"):
 
 
 def alive(record):
-    """Whether the program that began the step is still at work."""
+    """Whether the program that began the step is still at work. We are not: who asks has come back from its own step, whose end was not recorded."""
     by = record.get("by") or {}
-    return bool(by.get("pid")) and by.get("boot_id") == _boot() and by.get("ticks") is not None and ticks(by["pid"]) == by["ticks"]
+    return by.get("pid") not in (None, os.getpid()) and by.get("boot_id") == _boot() and by.get("ticks") is not None and ticks(by["pid"]) == by["ticks"]
 
 
 def _records(root):

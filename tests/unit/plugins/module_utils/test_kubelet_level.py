@@ -20,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import (
     apply_step, durable, guard, journal, kubelet_level, kubelet_restart, level_raised, level_restart, level_time, lock, proof, recover, revert, revert_run)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, devices, files, spec
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal as collector
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 from tests.unit.waiting import Clock
 
@@ -106,6 +107,18 @@ class Node:
 
     def left(self) -> list[str]:
         return [one["component"] for one in level_raised.left(RUN, self.root)]
+
+
+class Sleeper(Clock):
+    """Time that passes as somebody sleeps, with every nap written down."""
+
+    def __init__(self, slept: list[float]) -> None:
+        super().__init__()
+        self.slept = slept
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        super().sleep(seconds)
 
 
 def _b64(text: str) -> str:
@@ -453,6 +466,37 @@ def test_the_service_finishes_first_what_was_interrupted(node: Node) -> None:
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
     assert level_restart.take_back(step, 1) == [("kubelet", "restored", "")]
     assert node.argv[-1] == "--v=2" and node.left() == [] and proof.unproven(node.root) == []
+
+
+def test_an_end_that_was_not_recorded_is_not_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk was full when the way back had ended. The service lives on, but is not at work on that step: it waited for itself, each time again."""
+    node.raise_level()
+    end, slept = proof.end, list[float]()
+
+    def refused(*dummy: Any, **more: Any) -> None:
+        raise ChangeError("how step revert-kubelet-1 ended was not recorded")
+
+    for module in (level_restart, apply_step):
+        monkeypatch.setattr(module, "time", Sleeper(slept))
+    monkeypatch.setattr(proof, "end", refused)
+    step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
+    assert [state for _component, state, _why in level_restart.take_back(step, 1)] == ["failed"]
+    monkeypatch.setattr(proof, "end", end)
+    level_restart.take_back(step, 2)
+    assert not slept and node.argv[-1] == "--v=2" and node.left() == [] and proof.unproven(node.root) == []
+
+
+def test_a_program_that_is_at_work_is_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.raise_level()
+    node.forget_proof()
+    slept: list[float] = []
+    monkeypatch.setattr(level_restart, "time", Sleeper(slept))
+    path = Path(node.root) / "journal" / RUN / "proof-raise-kubelet.json"
+    other = os.getppid()
+    by = {"pid": other, "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "ticks": proof.ticks(other)}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "by": by}))
+    level_restart._wait(journal.Step(RUN, "restore", "levels", "asked for", node.root))
+    assert len(slept) == apply_step.BACK_OFF / 0.5
 
 
 def test_the_service_says_why_it_could_not_and_holds_no_lock_for_it(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
