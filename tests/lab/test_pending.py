@@ -263,7 +263,9 @@ def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):
         with broken(cluster, "no-scheduler", target="m1"):
             gpu.create(cluster, namespace, pod(cluster, "forsaken", None))
             done, report = play(name="pods_stay_pending")
-            (found,) = report["findings"]
+            found, ends = sorted(report["findings"], key=lambda one: one["code"], reverse=True)
+            assert (ends["code"], ends["host"], ends["component"], found["because"]) == ("KM114", "m3", "kube-scheduler", ["KM114"]), report["findings"]
+            assert "but it does not start: " in ends["summary"] and "kube-scheduler" in ends["evidence"][-1]["text"], ends
             assert (done.returncode, found["code"], found["component"], found["severity"]) == (0, "KM203", "kube-scheduler", "critical"), done.stdout[-4000:]
             assert "it runs on no host that answered; m1: it has no manifest; m2: its manifest does not parse (" in found["summary"], found
             assert found["summary"].endswith("; m3: its manifest is there, and its container does not start or does not stay up"), found
@@ -273,7 +275,7 @@ def test_with_all_schedulers_down_nobody_has_a_node(cluster, play):
             assert "1 heard of no scheduler" in " ".join(done.stdout.split()), done.stdout[-4000:]
             done, report = play("-e", f"kubemend_pod={namespace}/forsaken", name="pods_stay_pending")
             assert f"pod {namespace}/forsaken is Pending, without a node" in " ".join(done.stdout.split()), done.stdout[-4000:]
-            assert {one["code"] for one in report["findings"]} == {"KM203"}
+            assert {one["code"] for one in report["findings"]} == {"KM203", "KM114"}
             done, report = play(name="audit")
             told = {(one["code"], one["host"], one["component"]) for one in report["findings"]}
             assert told == by_name("no-scheduler").expect(cluster, "m1"), done.stdout[-4000:]
