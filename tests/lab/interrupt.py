@@ -93,6 +93,11 @@ class Controller:
             time.sleep(0.02)
         self._process.wait(10)
 
+    def interrupt(self, timeout: float = 60) -> int:
+        """Ctrl-C in its terminal; its exit code."""
+        os.killpg(self._process.pid, signal.SIGINT)
+        return self._process.wait(timeout)
+
     def _processes(self):
         wanted = f"{MARK}={self._id}".encode()
         for path in Path("/proc").glob("[0-9]*/environ"):

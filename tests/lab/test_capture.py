@@ -136,6 +136,17 @@ def test_the_host_that_raised_them_is_started_again(cluster, quiet, tmp_path):
     assert_quiet(cluster, quiet)
 
 
+def test_after_ctrl_c_one_command_takes_back_levels_and_locks(cluster, quiet, tmp_path):
+    """Kubelets alone: the masters that raised nothing have the cluster's lock too, and no service that would give it back."""
+    with held(cluster, tmp_path / "interrupted", "-e", "kubemend_capture_components=kubelet", "-e", "kubemend_capture_seconds=3600") as controller:
+        assert controller.interrupt(), controller.output[-3000:]
+    still = [node.name for node in cluster.of_role("master") if raised(cluster, node.name)]
+    assert len(still) == 1 and len([line for line in interrupt.left_over(cluster) if line.endswith("lock")]) == 3
+    revert(cluster, tmp_path, *still)
+    assert_quiet(cluster, quiet)
+    assert interrupt.left_over(cluster) == []
+
+
 def revert(cluster, folder, *still):
     """What other hosts raised goes back by revert.yml, and their services with it."""
     from tests.lab import playbook

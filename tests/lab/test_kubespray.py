@@ -18,7 +18,7 @@ from tests.lab import bringup, interrupt, kubeletlevel, kubespray, playbook
 from tests.lab.cluster import Cluster
 from tests.lab.incidents.runtime_stopped import ready
 from tests.lab.repairing import CONSENT, broken, codes, ended, own, possible, state, untouched
-from tests.lab.staticpod import MANAGER, SCHEDULER, election_off, manifest, processes
+from tests.lab.staticpod import MANAGER, SCHEDULER, election_off, manifest, processes, restart
 from tests.lab.test_capture import WAITING, levels, raised
 from tests.lab.test_node_back import ENABLE, START
 
@@ -111,6 +111,46 @@ def test_a_disabled_kubelet_whose_node_was_restarted_comes_back(cluster, play, t
         cluster.wait_healthy()
         done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={run_id}", report=str(tmp_path / "revert"))
         assert done.returncode == 0 and unit() == ("disabled", "active"), done.stdout[-4000:]
+
+
+@pytest.fixture
+def without_endpoint(cluster):
+    """The static pod of m2 whose level only a restart raises: before 1.23 every controller manager's, later a scheduler's whose file says so.
+
+    Not the older scheduler's: it may have lost a node, and is never restarted for a look.
+    """
+    if cluster.k8s == OLD:
+        yield MANAGER
+        return
+    text = cluster.read("m2", kubespray.SCHEDULER_CONFIG).decode()
+    cluster.write("m2", kubespray.SCHEDULER_CONFIG, text + "enableProfiling: false\n")
+    restart(cluster, "m2", SCHEDULER)
+    cluster.wait_healthy()
+    yield SCHEDULER
+    cluster.write("m2", kubespray.SCHEDULER_CONFIG, text)
+    restart(cluster, "m2", SCHEDULER)
+    cluster.wait_healthy()
+
+
+def test_a_static_pods_level_by_its_argument(cluster, without_endpoint, tmp_path):
+    component, files = without_endpoint, (manifest(without_endpoint), kubespray.SCHEDULER_CONFIG)
+
+    def flags():
+        return [word for _pid, words in processes(cluster, "m2", component) for word in words if word.startswith("--v=")]
+
+    before = [cluster.read("m2", path) for path in files]
+    arguments = ("-e", f"kubemend_capture_components={component}", "--limit", "m2")
+    done = playbook.run("capture_logs", cluster.inventory, *arguments, report=str(tmp_path / "refused"))
+    assert done.returncode == 2 and "-e kubemend_allow=capture_restart" in done.stdout and flags() == [], done.stdout[-3000:]
+    with interrupt.Controller(cluster, tmp_path / "capture", *arguments, "-e", "kubemend_allow=capture_restart", "-e", "kubemend_capture_seconds=5",
+                              name="capture_logs") as controller:
+        cluster.wait(lambda: WAITING in controller.output, 500, "the restart")
+        assert flags() == ["--v=4"] and b"    - --v=4\n" in cluster.read("m2", files[0])
+        code, report = controller.wait(900)
+    assert (code, levels(report)) == (0, {("m2", component): (True, True)}), controller.output[-4000:]
+    lines = (tmp_path / "capture" / "report" / "capture" / "lines.txt").read_text(encoding="utf-8").splitlines()
+    assert any(f" m2 {component} " in line for line in lines), "the logs went with the pod"
+    assert [cluster.read("m2", path) for path in files] == before and flags() == [] and interrupt.left_over(cluster) == []
 
 
 def test_scheduler_by_the_file_that_its_pod_does_not_watch(cluster, play):

@@ -222,3 +222,48 @@ def test_devices_of_pods_that_stay_refuse_it_before_anybody_leaves(cluster, name
         jobs.remove(cluster, namespace)
         gpu.unplug(cluster, "w1")
         cluster.wait_healthy()
+
+
+@pytest.fixture
+def unfit(cluster):
+    """A kubelet of w1 that is told the policy static ends, whatever its files say: what no evidence shows before."""
+    name = "lab-unfit"
+    cluster.exec("w1", ["systemd-run", f"--unit={name}", "/bin/sh", "-c",
+                        f"while sleep 0.2; do if grep -q '^cpuManagerPolicy: static' {pinning.CONFIG}; then pkill -KILL -x kubelet; fi; done"])
+    yield
+    cluster.exec("w1", ["systemctl", "stop", name])
+
+
+def test_a_policy_under_which_no_kubelet_comes_up_is_taken_back(cluster, as_before, unfit, namespace, role):
+    """The former configuration, a state that fits it, and a node that takes pods again."""
+    gpu.create(cluster, namespace, pinning.deployment(cluster, "leaves", "w1"))
+    cluster.wait(lambda: ready(cluster, namespace), 60, "the pod on w1")
+    before = ready(cluster, namespace)
+    done, report = role(cpu_manager_policy="static", reserved_cpus="0")
+    drained, reset, uncordoned = report["steps"]
+    assert (done.returncode, report["exit_reason"]) == (2, "failed"), done.stdout[-4000:]
+    assert [step["state"] for step in report["steps"]] == ["done", "rolled_back", "done"], report["steps"]
+    assert "1 pod evicted" in drained["reason"] and "it runs with its former configuration and a new state" in reset["reason"], report["steps"]
+    assert cluster.read("w1", pinning.CONFIG).decode() == as_before and pinning.state(cluster, "w1")["policyName"] == "none"
+    serving(cluster)
+    cluster.wait(lambda: ready(cluster, namespace), 60, "the pod again")
+    assert ready(cluster, namespace) != before and interrupt.left_over(cluster) == []
+    cluster.wait_healthy()
+
+
+def test_a_reset_that_nothing_calls_for_is_done_only_if_that_is_allowed(cluster, namespace, role):
+    gpu.create(cluster, namespace, pinning.deployment(cluster, "stays", "w1"))
+    cluster.wait(lambda: ready(cluster, namespace), 60, "the pod on w1")
+    before, kubelet = ready(cluster, namespace), cluster.exec("w1", "pgrep -x kubelet").stdout
+    done, report = role()
+    assert (done.returncode, report["plan"], report["steps"]) == (0, [], []), done.stdout[-4000:]
+    assert any("No state is reset on w1: " in note and "-e kubemend_allow=force_reset" in note for note in report["notices"]), report["notices"]
+    assert ready(cluster, namespace) == before and cluster.exec("w1", "pgrep -x kubelet").stdout == kubelet
+    written = pinning.age(cluster, "w1")
+    done, report = role(allow=["force_reset"])
+    assert (done.returncode, [step["state"] for step in report["steps"]]) == (0, ["done"] * 3), done.stdout[-4000:]
+    assert "1 pod evicted" in report["steps"][0]["reason"] and pinning.age(cluster, "w1") < written, report["steps"]
+    serving(cluster)
+    assert cluster.exec("w1", "pgrep -x kubelet").stdout != kubelet
+    cluster.wait(lambda: ready(cluster, namespace), 60, "the pod again")
+    assert ready(cluster, namespace) != before
