@@ -4,8 +4,8 @@
 """Evidence recorded from real clusters, judged again: the verdicts that were checked by hand stand beside it.
 
 tests/fixtures/recorded/<version>-<incident>/ holds evidence as an audit wrote it and expected.json. Recorded with
-`python -m tests.lab.playbook record`, pods-pending by the lab's test_pending.py; expected.json by a run with KUBEMEND_APPROVE=1, and then
-read by a person.
+`python -m tests.lab.playbook record`, pods-pending and scheduler-out-of-reach by the lab's test_pending.py; expected.json by a run with
+KUBEMEND_APPROVE=1, and then read by a person.
 """
 
 from __future__ import annotations
