@@ -28,6 +28,7 @@ ONE = ", ".join([JSON + ";" + METADATA % ("", version) for version in ("v1", "v1
 MERGE = "application/merge-patch+json"
 # At the head of a list, before its objects.
 CONTINUE = re.compile(rb'[^\[\]]{0,2000}?"continue":\s*"([^"\\]{1,4000})"')
+MANAGERS, SPEC = b',"managedFields":[', b']},"spec":'
 LIST = ", ".join([JSON + ";" + METADATA % ("List", version) for version in ("v1", "v1beta1")] + [JSON])
 # A list as kubectl prints it: of each object a few cells. With includeObject=None nothing else.
 TABLE = ", ".join([JSON + ";as=Table;g=meta.k8s.io;v=" + version for version in ("v1", "v1beta1")] + [JSON])
@@ -78,6 +79,25 @@ def _loaded(text):
     finally:
         if collects:
             gc.enable()
+
+
+def _unmanaged(page):
+    """A page without the notes of whose field is what: half of a pod, and of the work of parsing it.
+
+    They are the last of an object's metadata and hold no list but themselves, and no text of JSON has a quote in it that is not escaped: what SPEC
+    matches first behind them is their end. Where it is not (objects without a spec), they stay.
+    """
+    kept, at = [], 0
+    begin = page.find(MANAGERS)
+    while begin >= 0:
+        end, following = page.find(SPEC, begin), page.find(MANAGERS, begin + 1)
+        if end < 0:
+            break
+        if following < 0 or end < following:
+            kept.append(page[at:begin])
+            at = end + 1
+        begin = following
+    return b"".join(kept + [page[at:]])
 
 
 class Deadline:
@@ -181,8 +201,8 @@ class Client:
         self.ahead = _Ahead(path)
         self.requests = 0
 
-    def get(self, path, query=None, accept=JSON, seconds=None):
-        """The object at this path, parsed; raises ApiError."""
+    def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):
+        """The object at this path, parsed; raises ApiError. unmanaged: without metadata.managedFields, where that may be left out."""
         target = _target(path, query)
         deadline = self.deadline if seconds is None else Deadline(seconds, self.deadline)
         for attempt in range(MAX_TRIES):
@@ -195,7 +215,7 @@ class Client:
         if following:
             query = dict(query, **{"continue": following.group(1).decode("utf-8", "replace")})
             self.requests += self.ahead.ask(_target(path, query), _headers(accept), deadline)
-        return self._parse("GET " + path, code, headers, body)
+        return self._parse("GET " + path, code, headers, _unmanaged(body) if unmanaged else body)
 
     def find(self, path):
         """As get, but None where there is nothing."""
@@ -239,7 +259,7 @@ class Client:
             self._parse("GET " + path, code, headers, body)
         return [self._parse("GET " + path, code, headers, line) for line in body.splitlines() if line.strip()]
 
-    def items(self, path, query=None, accept=JSON, restarts=3):
+    def items(self, path, query=None, accept=JSON, restarts=3, unmanaged=False):
         """Every object of a list, page by page. A list that expired (410) begins again: callers key what they keep by uid.
 
         Where TABLE is accepted, it is rows by their columns; objects all the same of an API server that makes no tables of these.
@@ -249,7 +269,7 @@ class Client:
         try:
             while True:
                 try:
-                    page = self.get(path, query, accept)
+                    page = self.get(path, query, accept, unmanaged=unmanaged)
                 except ApiError as error:
                     if error.code != 410 or not restarts or "continue" not in query:
                         raise

@@ -105,11 +105,11 @@ class Door(Client):
                 argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, env=environment, close_fds=True,
                 preexec_fn=_die_with_parent())
 
-    def get(self, path, query=None, accept=JSON, seconds=None):
+    def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):
         """As Client.get, after waiting for the proxy to listen."""
         if not self.up:
             self._wait(Deadline(PROBE_SECONDS if seconds is None else seconds, self.deadline))
-        return super(Door, self).get(path, query, accept, seconds)
+        return super(Door, self).get(path, query, accept, seconds, unmanaged)
 
     def _wait(self, deadline):
         while not self.up:

@@ -135,7 +135,7 @@ class Search:
         """(API version, object) of the first of these paths that the API has."""
         for number, path in enumerate(paths):
             try:
-                for item in self.api.items(path):
+                for item in self.api.items(path, unmanaged=True):
                     yield path[len("/apis/"):].rpartition("/")[0], item
                 return
             except ApiError as error:
@@ -144,7 +144,7 @@ class Search:
 
     def living(self):
         """Pods that have not ended. Of those of one owner on one node that are alike one is kept, and counted."""
-        for item in self.api.items("/api/v1/pods", LIVING):
+        for item in self.api.items("/api/v1/pods", LIVING, unmanaged=True):
             meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
             if meta.get("deletionTimestamp"):
                 continue

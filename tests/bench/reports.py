@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tests.bench import judging
@@ -58,9 +58,9 @@ def _render(folder: str) -> None:
     judged = judge.judge(evidence_sources.stream([folder]))
     run = Run(run_id="bench", started=evidence.now(), finished=evidence.now(), mode="observe", report_dir="/nonexistent", tool_version=evidence.TOOL_VERSION,
               fail_on="never", titles={code: fault.title for code, fault in judge.CATALOGUE.items()})
-    formats: dict[str, Callable[[], str]] = {
-        "terminal": lambda: text.render(judged, run, 160), "json": lambda: json.dumps(report_json.render(judged, run), indent=1),
-        "html": lambda: html.render(judged, run), "junit": lambda: junit.render(judged, run)}
+    formats: dict[str, Callable[[], Iterable[str]]] = {
+        "terminal": lambda: [text.render(judged, run, 160)], "json": lambda: report_json.pieces(judged, run),
+        "html": lambda: [html.render(judged, run)], "junit": lambda: [junit.render(judged, run)]}
     said = {"findings": len(judged.findings), "verdicts": len(judged.verdicts), "before": _resident()}
     print(json.dumps({**said, **{name: _apart(render) for name, render in formats.items()}}))
 
@@ -71,13 +71,13 @@ def _resident() -> float:
     return pages * os.sysconf("SC_PAGESIZE") / 1024 / 1000  # as ru_maxrss counts
 
 
-def _apart(render: Callable[[], str]) -> list[float]:
+def _apart(render: Callable[[], Iterable[str]]) -> list[float]:
     """[seconds of the processor, MB beyond what was held before, bytes] of a report that a child makes."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         before, begin = _resident(), time.process_time()
-        size = len(render().encode("utf-8", "backslashreplace"))
+        size = sum(len(piece.encode("utf-8", "backslashreplace")) for piece in render())
         seconds = time.process_time() - begin
         held = max(0.0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000 - before)
         os.write(writer, json.dumps([seconds, held, size]).encode())

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from json import dumps
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
@@ -17,6 +19,37 @@ SCHEMA = model.REPORT_SCHEMA
 
 def render(result: model.Result, run: Run) -> dict[str, Any]:
     """The report as a mapping that json.dumps takes; untrusted text stays text, JSON's own quoting contains it."""
+    return {name: list(value) if isinstance(value, Iterator) else value for name, value in _parts(result, run).items()}
+
+
+def pieces(result: model.Result, run: Run) -> Iterator[str]:
+    """The same as text, in the bytes of json.dumps(..., indent=1), without ever holding it: of a large fleet it is larger than all that was judged."""
+    before = "{"
+    for name, value in _parts(result, run).items():
+        yield f"{before}\n {dumps(name)}: "
+        if isinstance(value, Iterator):
+            yield from _listed(value)
+        else:
+            yield _indented(value, 1)
+        before = ","
+    yield "\n}"
+
+
+def _listed(items: Iterator[dict[str, Any]]) -> Iterator[str]:
+    before = "["
+    for item in items:
+        yield f"{before}\n  {_indented(item, 2)}"
+        before = ","
+    yield "[]" if before == "[" else "\n ]"
+
+
+def _indented(value: Any, depth: int) -> str:
+    """No text has a line break within JSON's quotes."""
+    return dumps(value, indent=1).replace("\n", "\n" + " " * depth)
+
+
+def _parts(result: model.Result, run: Run) -> dict[str, Any]:
+    """What there is one of for each host, fault or finding, is an iterator."""
     exit_code, exit_reason = exit_of(result, run)
     symptom = run.symptom
     return {
@@ -31,12 +64,12 @@ def render(result: model.Result, run: Run) -> dict[str, Any]:
         "notices": list(run.notices),
         "clusters": [{"key": item.key, "kubernetes_version": item.kubernetes_version, "hosts": list(item.hosts)}
                      for item in result.clusters],
-        "hosts": [{"host": item.host, "node": item.node, "cluster": item.cluster, "role": item.role,
-                   "status": item.status, "reason": item.reason} for item in result.hosts],
-        "verdicts": [_verdict(item) for item in result.verdicts],
+        "hosts": ({"host": item.host, "node": item.node, "cluster": item.cluster, "role": item.role,
+                   "status": item.status, "reason": item.reason} for item in result.hosts),
+        "verdicts": map(_verdict, result.verdicts),
         "not_judged": [{"code": item.code, "cluster": item.cluster, "reason": item.reason}
                        for item in result.not_judged],
-        "findings": [_finding(item) for item in result.findings],
+        "findings": map(_finding, result.findings),
         "symptom": None if symptom is None else {
             "name": symptom.name, "title": symptom.title, "causes": list(symptom.causes)},
         "plan": [step.shown() for step in run.plan],

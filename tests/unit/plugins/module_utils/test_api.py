@@ -298,3 +298,42 @@ def test_lists_of_nothing(serve, items):
 def test_one_line_is_printable_and_bounded():
     assert api.one_line("a\n\x1b[1mb\t c") == "a [1mb c"
     assert len(api.one_line("x" * 999)) == 300
+
+
+def managed(manager="kubectl", fields=None, **more):
+    """An object as an API server writes it: the notes of its fields are the last of its metadata."""
+    notes = [{"manager": manager, "operation": "Update", "apiVersion": "v1", "time": "2026-11-21T09:45:38Z", "fieldsType": "FieldsV1", "fieldsV1": fields or {
+        "f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": {'k:{"name":"web","ports":[1]}': {".": {}, "f:image": {}}, "f:list": {'v:["a"]': {}}}}}]
+    return {"metadata": {"name": "a", "labels": {"app": "web"}, "ownerReferences": [{"kind": "Job"}], "managedFields": notes * 2},
+            "spec": {"containers": [{"name": "web"}]}, **more}
+
+
+HOSTILE = (',"managedFields":[', ']},"spec":', '\\"]},"spec":{"x":[', '"managedFields":[]},"spec":{}', "\\", "]}")
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_notes_of_managers_are_left_out_and_nothing_else(word):
+    items = [managed(word), managed(fields={f"f:{word}": {}}), managed(status={"message": word}), {"metadata": {"name": word}, "spec": {"x": [word]}},
+             {"metadata": {"annotations": {word: json.dumps(managed(word), separators=(",", ":"))}}, "spec": {"x": []}}, managed(word)]
+    page = json.dumps({"metadata": {"resourceVersion": "1"}, "items": items}, separators=(",", ":")).encode()
+    for one in items:
+        one["metadata"].pop("managedFields", None)
+    assert json.loads(api._unmanaged(page))["items"] == items
+
+
+def test_of_objects_without_a_spec_they_stay():
+    items = [{"metadata": managed()["metadata"], "data": {"a": "b"}}, {"metadata": managed()["metadata"]}]
+    page = json.dumps({"items": items}, separators=(",", ":")).encode()
+    assert api._unmanaged(page) == page
+    # nor does an object lose what stands between another's notes and its own
+    mixed = json.dumps({"items": [*items, managed()]}, separators=(",", ":")).encode()
+    kept = json.loads(api._unmanaged(mixed))["items"]
+    assert kept[:2] == items and "managedFields" not in kept[2]["metadata"]
+
+
+def test_only_who_says_so_reads_without_them(serve):
+    page = json.dumps({"metadata": {}, "items": [managed()]}, separators=(",", ":")).encode()
+    client, dummy = serve(answer(200, page), answer(200, page))
+    whole, = client.items("/x")
+    lean, = client.items("/x", unmanaged=True)
+    assert len(whole["metadata"].pop("managedFields")) == 2 and lean == whole

@@ -22,7 +22,8 @@ class Answers:
             self.lists[PATHS.get(kind, kind)].append(item)
         self.single, self.fail, self.absent, self.asked = single or {}, fail or {}, absent, []
 
-    def items(self, path, query=None):
+    def items(self, path, query=None, unmanaged=False):
+        assert unmanaged
         self.asked.append(path)
         assert path != "/api/v1/pods" or query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
         if path in self.absent:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import (
@@ -69,6 +71,32 @@ def test_it_is_json_and_ascii_whatever_a_node_said():
     written = json.dumps(report_json.render(RESULT, run()))
     assert written.isascii() and "\x1b" not in written
     assert json.loads(written)["run_id"] == "r"
+
+
+@pytest.mark.parametrize("result", [RESULT, Result(), replace(RESULT, verdicts=()), replace(RESULT, findings=())])
+def test_in_pieces_it_is_the_same_text(result):
+    whole = run(symptom=Symptom("duplicate_pods", "Twice", ("KM101",)), notices=("two\nlines",))
+    pieces = list(report_json.pieces(result, whole))
+    assert "".join(pieces) == json.dumps(report_json.render(result, whole), indent=1)
+    assert max(map(len, pieces)) < 2000
+
+
+def test_no_more_than_one_verdict_is_written_at_a_time():
+    """Memory does not grow with the fleet: what is asked of the result is asked as it is written."""
+    asked = []
+
+    class Verdicts(tuple):
+        def __iter__(self):
+            for item in super().__iter__():
+                asked.append(item)
+                yield item
+
+    pieces = report_json.pieces(replace(RESULT, verdicts=Verdicts(RESULT.verdicts)), run())
+    while '"verdicts"' not in next(pieces):
+        pass
+    before = len(asked)  # the summary counts them all
+    next(pieces)
+    assert len(asked) == before + 1
 
 
 def test_the_symptom_names_its_causes():
