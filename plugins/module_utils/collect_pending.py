@@ -260,7 +260,8 @@ def _said(api):
 
 def _add(found, entry):
     """Whether there was room for it."""
-    key = json.dumps([entry.get(name) for name in ("namespace", "owner", "scheduler", "message", "tolerations", "off", "unfit", "asked", "asks")], sort_keys=True)
+    told = ("namespace", "owner", "scheduler", "message", "tolerations", "off", "unfit", "asked", "asks")
+    key = json.dumps([entry.get(name) for name in told], sort_keys=True)
     known = found.get(key)
     if known is None:
         if len(found) >= MAX_ITEMS:

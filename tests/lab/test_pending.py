@@ -21,7 +21,8 @@ GATES_SINCE = (1, 26)
 FULL, GONE = "lab-full", "lab-no-such-node"
 CODES = {
     "hungry": "KM210", "gizmo": "KM210", "rare": "KM210", "nowhere": "KM211", "spread": "KM212", "port-2": "KM213", "full": "KM214", "claim": "KM215",
-    "cordoned": "KM216", "unready": "KM217", "lonely": "KM218", "gated": "KM219", "named": "KM220", "silent": "KM220", "quota": "KM221", "account": "KM222", "limits": "KM223",
+    "cordoned": "KM216", "unready": "KM217", "lonely": "KM218", "gated": "KM219", "named": "KM220", "silent": "KM220", "quota": "KM221",
+    "account": "KM222", "limits": "KM223",
     "volume": "KM224", "nobody": "KM204", "tainted": "KM513"}
 # What each finding names beside the pod.
 NODES = {"hungry": "w1", "gizmo": "w1", "rare": "w1", "port-2": "w1", "cordoned": "m2", "unready": "m3", "lonely": "m1", "silent": "m3", "named": GONE,
