@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import copy
 
+from types import SimpleNamespace
+
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, plan, remedies
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, model, plan, remedies
 
 SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
 
@@ -298,3 +300,31 @@ def test_all_that_stands_in_the_way_is_told_at_once(world):
     assert step.blocked_by.startswith("no API server answers (connection refused)") and "; besides, " in step.blocked_by, step.blocked_by
     assert "kubemend_allow: [pending_changes]" in step.blocked_by
     assert plan.all_of(None, "a", "", "b", "a") == "a; besides, b" and plan.all_of(None, "") is None
+
+
+def test_no_probe_of_a_cluster_in_which_nothing_is_repaired():
+    """Another cluster's repair is nothing to prove there."""
+    clusters = [SimpleNamespace(key=key, members=()) for key in ("a", "b")]
+    risks = {"a": 1, "b": 3}
+
+    def step(of, name):
+        return plan.Step(f"{of}-{name}", "m1", "KM101", name, risks[of] if name == "edit_manifest" else 1, f"{name} of {of}")
+
+    found = [model.Finding("KM101", "critical", key, "m1", SCHEDULER, "off") for key in risks]
+    steps = plan.plan(found, clusters, lambda host: {}, plan.Consent(1, frozenset()), {"KM101": lambda scene: step(scene.finding.cluster, "edit_manifest")},
+                      1, lambda of: step(of.key, plan.PROBE))
+    assert [(one.cluster, one.remedy, one.allowed) for one in steps] == [
+        ("a", "edit_manifest", True), ("a", plan.PROBE, True), ("b", "edit_manifest", False), ("b", plan.PROBE, False)]
+    assert "nothing to prove" in steps[-1].blocked_by
+
+
+@pytest.mark.parametrize(("names", "settled"), [
+    ([], True), ([f"{SCHEDULER}.yaml.bak"], True), (["second.yaml"], False), ([f"{SCHEDULER}.yaml.bak", "second.yaml"], False)])
+def test_no_edit_beside_another_manifest_that_is_no_backup(world, names, settled):
+    """Whichever of them the kubelet takes, an edit of one is no cure; a backup is moved out by a step of its own."""
+    break_election(world, "m2", SCHEDULER)
+    for name in names:
+        backup(world, name)
+    step, = [one for one in planned(world, max_risk=2) if one.remedy == "edit_manifest"]
+    assert step.allowed is settled, step
+    assert settled or "second.yaml holds a manifest of the same component" in step.blocked_by
