@@ -138,7 +138,10 @@ class Pinning(Incident):
         raise NotImplementedError
 
     def symptom(self, cluster, target):
-        """What fill made is all there is to wait for."""
+        """What fill made is all there is to wait for, but that one end of a kubelet is no loop: while systemd's next one is up, nothing would show."""
+        if KEEP_DOWN & set(self.faults):
+            cluster.wait(lambda: int(cluster.exec(target, "systemctl show -p NRestarts --value kubelet").stdout) > 1, 120,
+                         f"the kubelet of {target} to end again")
 
     def undo(self, cluster, target):
         # Not the state that was there: pods ran since.
