@@ -72,7 +72,6 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM517": {"present": "the lab's kubelets may not change the machine's kernel; test_node_kubelet.py has their last words"},
     "KM521": {"present": "recorded before the lab's folder-read-only; test_node_boot.py has others"},
     "KM522": dict.fromkeys(("present", "clear"), "no machine of the lab has SELinux; test_node_boot.py has them"),
-    "KM518": {"present": "the lab's nodes keep their addresses, which podman gives them; test_node_identity.py has others"},
     "KM523": {"present": "recorded before the lab's memory-pressure; test_node_network.py has others"},
     "KM525": {"present": "the recorded kubelets had just started, or told no reason; test_node_way.py has others"},
     "KM526": dict.fromkeys(("present", "unknown"), "the lab's nodes share the machine's clock; most were recorded before the controller noted its times"),
