@@ -163,8 +163,8 @@ FAULTS = (
         explanation="Pods wait, and what the scheduler says of them names a taint that they do not tolerate. Who owns it decides what to do: one that somebody "
                     "set stays until its owner takes it away, or the pod gets a toleration; one of a controller goes when its reason goes, and comes back when "
                     "a hand removes it. Information only where other reasons (too little CPU, say) keep the pods waiting as well, or where the taint "
-                    "tells what another fault explains. A dedicated node that keeps nobody waiting is none, nor is the control plane's taint beside other "
-                    "nodes.",
+                    "tells what another fault explains, or where its nodes lack the devices that the pods request too. A dedicated node that keeps nobody "
+                    "waiting is none, nor is the control plane's taint beside other nodes, nor a taint of nodes without those devices beside nodes with them.",
         remedy="Ask whoever set the taint, or give the pods that belong there a toleration. Nothing here removes a taint.",
         risk=0,
         cluster_needs=("pending", "nodes"),
