@@ -21,30 +21,22 @@ from ansible.release import __version__
 from ansible.utils import color
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
-    boot_plan,
-    brought_back,
     bundle,
     capturing,
     cluster,
     evidence,
     evidence_sources,
     judge,
-    limits_plan,
     locking,
     looks,
     model,
-    node_plan,
     patch_files,
-    patch_plan,
     pending_told,
     plan,
-    remedies,
-    reset_plan,
+    planning,
     run_folder,
     run_hosts,
     scheduler_capture,
-    scheduler_plan,
-    swap_plan,
     symptoms,
     taints_told,
     terminal,
@@ -99,9 +91,6 @@ COLOURS = {
 WAY_OUT = ("kubemend_evidence takes the folder of a run, its evidence/, a file of that, a bundle, or a list of them. What cannot be read may be taken out of a "
            "folder; its host then counts as one that was not audited.")
 PAGES = Path(__file__).absolute().parents[2] / model.DOCS
-WALKED = ("KM404",)  # also of processes that only the deep tier looks at
-REMEDIES = {**remedies.REMEDIES, **reset_plan.REMEDIES, **patch_plan.REMEDIES, **limits_plan.REMEDIES, **node_plan.REMEDIES, **swap_plan.REMEDIES,
-            **boot_plan.REMEDIES, **scheduler_plan.REMEDIES}
 
 
 class ActionModule(ActionBase):
@@ -132,13 +121,13 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     earlier = None if args["compare_to"] is None else compare.parse(compare.read(args["compare_to"]), args["compare_to"])
     judged, clusters = judge.examine(_documents(args), chosen, deep=args["deep"], part=args["part"])
     seen = judged
-    planned = run_folder.read_plan(args["report_dir"]) if args["mode"] == "verify" else _planned(args, judged, clusters)
+    planned = run_folder.read_plan(args["report_dir"]) if args["mode"] == "verify" else planning.plan_of(args, judged, clusters)
     ask = looks.asked(planned) if args["mode"] == "plan" and not args["asked"] else ()
     if ask:
         return _before_looks(args, planned, ask)
-    steps, outcome, told = _became(args, planned, judged, clusters)
+    steps, outcome, told = planning.became(args, planned, judged, clusters)
     if args["mode"] != "replay":
-        judged = replace(judged, findings=tuple(_with_command(item, planned) for item in judged.findings))
+        judged = replace(judged, findings=tuple(planning.with_command(item, planned) for item in judged.findings))
     repairs = args["mode"] == "repair" and any(step.allowed for step in planned)
     timelines, lacking = timeline.of_clusters(clusters)
     captures, noted = _captured(args)
@@ -242,44 +231,9 @@ def _of_pending(args: dict[str, Any], clusters: list[cluster.Cluster], outcome: 
     return sentences, outcome
 
 
-def _not_back(planned: tuple[plan.Step, ...], steps: tuple[dict[str, Any], ...], clusters: list[cluster.Cluster]) -> tuple[str, ...]:
-    """Nodes that were brought back on their hosts, and that the API does not have so after it was waited for."""
-    names, left = brought_back.nodes(planned, steps), {}
-    for of in clusters:
-        left.update(brought_back.waiting((of.answer("nodes") or {}).get("items"), names))
-    return (f"What keeps a kubelet down was mended, and the API has it otherwise still: {brought_back.told(left)}; {brought_back.ADVICE}; what is found above "
-            "tells what keeps it from that, if anything does.",) if left else ()
-
-
 def _but_pending(args: dict[str, Any], lacking: tuple[str, ...]) -> tuple[str, ...]:
     """Why there is no timeline: that symptom says it better."""
     return tuple(one for one in lacking if args["symptom"] != pending_told.SYMPTOM or not one.startswith(timeline.NONE))
-
-
-def _planned(args: dict[str, Any], judged: model.Result, clusters: list[cluster.Cluster]) -> tuple[plan.Step, ...]:
-    """What the findings and the operator's own wishes ask for, with what forbids it."""
-    consent = plan.Consent(args["max_risk"], frozenset(args["allow"]), _wishes(args),
-                           args["drain_timeout"], args["max_unavailable"], args["cpu_manager"] or {}, args["limits"] or {}, frozenset(args["profile"]))
-    wished = [*reset_plan.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS),
-              *limits_plan.wishes(clusters, consent.profile, judge.KEY_DIGITS)]
-    return plan.plan([*judged.findings, *wished], clusters, lambda host: evidence_sources.find(args["evidence"], host), consent, REMEDIES, judge.KEY_DIGITS,
-                     remedies.probe if args["probe"] else None)
-
-
-def _became(args: dict[str, Any], planned: tuple[plan.Step, ...], judged: model.Result, clusters: list[cluster.Cluster]
-            ) -> tuple[tuple[dict[str, Any], ...], tuple[int, str, str] | None, tuple[str, ...]]:
-    """(what became of the steps, or would; what the run comes to by them; notes about that)."""
-    folder = args["report_dir"]
-    if args["mode"] == "verify":
-        steps = run_folder.read_steps(folder)
-        return steps, run_folder.outcome(planned, steps, judged, run_folder.begun(folder)), _not_back(planned, steps, clusters)
-    uncalled = reset_plan.uncalled(clusters, args["cpu_manager"] or {}, planned)
-    if args["mode"] == "plan":  # check mode ends as the repair would
-        answers = run_folder.read_looks(folder)
-        outcome = looks.outcome(planned, answers) or run_folder.withheld(planned, "would not be")
-        return looks.refused(planned, answers), outcome, (*looks.notices(planned, answers), *uncalled)
-    withheld = args["mode"] == "repair" and not any(step.allowed for step in planned)
-    return (), run_folder.withheld(planned) if withheld else None, uncalled
 
 
 def _before_looks(args: dict[str, Any], steps: tuple[plan.Step, ...], ask: tuple[plan.Step, ...]) -> dict[str, Any]:
@@ -295,28 +249,11 @@ def _write_plan(args: dict[str, Any], steps: tuple[plan.Step, ...]) -> None:
     _write(str(Path(args["report_dir"]) / "plan.json"), [run_folder.plan_text(args["run_id"], settings, steps)])
 
 
-def _wishes(args: dict[str, Any]) -> frozenset[str]:
-    asked = {plan.CLEAN_UP: args["cleanup_rejected"], plan.PATCH: args["patch_workloads"], plan.PINNED: args["prove_pinning"]}
-    return frozenset(name for name in asked if asked[name])
-
-
 def _with_patches(run: Run, texts: dict[str, str]) -> Run:
     """The patches of this judgement as files; the run with a note where one is missing."""
     kept = write_patches(Path(run.path("patches")), texts)
     notes = (f"{run.path('patches')} has files of somebody else or changed since ({', '.join(kept)}), which stay: the findings have these patches.",)
     return replace(run, notices=(*run.notices, *(notes if kept else ())))
-
-
-def _with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model.Finding:
-    """The exact command that repairs a finding, where nothing but the operator's consent is missing."""
-    waiting = [step for step in steps if step.remedy not in (plan.PROBE, plan.CLEAN_UP) and (step.code, step.cluster) == (finding.code, finding.cluster)
-               and step.component in (None, finding.component, "kubelet") and not step.allowed
-               and (finding.host in (None, step.host) or finding.node == step.node or step.remedy == plan.LEADER)]
-    if not waiting or not all(plan.only_risk(step) for step in waiting):
-        return finding
-    deep = " -e kubemend_deep=true" if judge.CATALOGUE[finding.code].tier == "deep" or finding.code in WALKED else ""
-    return replace(finding, command="ansible-playbook -i INVENTORY kubemend.remediation.remediate "
-                                    f"-e kubemend_faults={finding.code}{deep} -e kubemend_max_risk={max(step.risk for step in waiting)}")
 
 
 def _symptom(name: str | None) -> Symptom | None:

@@ -15,7 +15,7 @@ import base64
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    apply_api, change, durable, guard, journal, lock, outlive, proof, prove, recover)
+    apply_api, change, durable, guard, journal, lock, outlive, proof, prove)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
 
@@ -62,11 +62,11 @@ def run(params):
     patience: seconds after which a step that is still at work says so, with its progress as the reason; asked again, it is waited for again.
     """
     try:
-        return outlive.run(work, params, params.get("patience")) or _answer(
+        return outlive.run(work, params, params.get("patience")) or answer_of(
             FAILED, "the program ended on the node without an answer (killed, or out of memory); the next run finds out what became of the step")
     except outlive.AtWork:
         record = proof.read(params["run_id"], params["step"]["id"], params.get("root") or ROOT) or {}
-        return _answer(AT_WORK, record.get("progress"), True)
+        return answer_of(AT_WORK, record.get("progress"), True)
 
 
 def work(params):
@@ -75,20 +75,21 @@ def work(params):
     try:
         answer = _Executor(params).run()
     except guard.Refused as error:
-        answer = _answer(REFUSED, str(error))
+        answer = answer_of(REFUSED, str(error))
     except ChangeError as error:
-        answer = _answer(FAILED if error.changed else REFUSED, str(error), changed=error.changed)
+        answer = answer_of(FAILED if error.changed else REFUSED, str(error), changed=error.changed)
     except OSError as error:
-        answer = _answer(FAILED, "the step ended, because %s cannot be used: %s; the next run finds out what became of it"
+        answer = answer_of(FAILED, "the step ended, because %s cannot be used: %s; the next run finds out what became of it"
                          % (files.one_line(error.filename or "a file of this node"), durable.why(error)))
     except Exception as error:  # pylint: disable=broad-except
-        answer = _answer(FAILED, "the step ended in a way that nobody foresaw (%s: %s); the next run finds out what became of it"
+        answer = answer_of(FAILED, "the step ended in a way that nobody foresaw (%s: %s); the next run finds out what became of it"
                          % (type(error).__name__, files.one_line(error)))
     answer["seconds"] = round(time.monotonic() - begin, 2)
     return answer
 
 
-def _answer(state, reason, changed=False, seen=None, entry=None, notes=()):
+def answer_of(state, reason, changed=False, seen=None, entry=None, notes=()):
+    """What a step answers."""
     return {"state": state, "reason": durable.one_line(reason or "", 1000), "changed": changed, "seconds": 0.0, "seen": seen or {},
             "journal": entry, "notes": list(notes)}
 
@@ -121,7 +122,8 @@ class _Executor:
                 return earlier
             self._hold(strict=True)
         if self.step["remedy"] == "recover":
-            return self._recover()
+            from ansible_collections.kubemend.remediation.plugins.module_utils import resume  # which needs this module
+            return resume.Recovery(self).run()
         if self.step["remedy"] == LEVELS:
             return self._levels()
         if self.step["remedy"] in ALONE + SERVICE + MANAGERS:
@@ -134,7 +136,7 @@ class _Executor:
             if not through_api:
                 self._write()  # which compares, and writes nothing
             would, told = (through_api and apply_api.predict(self.step, self.as_step, self.params)) or (False, UNCHANGED)
-            return _answer(SKIPPED, "check mode: " + told, would, notes=self.notes)
+            return answer_of(SKIPPED, "check mode: " + told, would, notes=self.notes)
         record = self._record(former)
         earlier = self._earlier(proof.claim(self.as_step, record))
         if earlier:
@@ -144,15 +146,15 @@ class _Executor:
             done = apply_api.do(self.step, self.as_step, self.params) if through_api else self._write()
         except ChangeError as error:
             if not error.changed:
-                self._end(record, proof.NOT_DONE, str(error))
+                self.end(record, proof.NOT_DONE, str(error))
             else:  # whoever was told how far it is, and asks again, is told this
                 proof.tell(self.params["run_id"], self.step["id"], str(error), self.root, "ended_so")
             raise
         if through_api:
             ended = (proof.PROVEN, DONE) if done["proven"] else (proof.ROLLED_BACK, ROLLED_BACK) if done.get("rolled_back") else (proof.FAILED, FAILED)
-            self._end(record, ended[0], done["reason"], None, done["entry"], changed=done["changed"])
-            return _answer(ended[1], done["reason"], done["changed"], None, done["entry"], self.notes)
-        return self._proved(record, done, former, begin)
+            self.end(record, ended[0], done["reason"], None, done["entry"], changed=done["changed"])
+            return answer_of(ended[1], done["reason"], done["changed"], None, done["entry"], self.notes)
+        return self.proved(record, done, former, begin)
 
     def _hold(self, strict):
         """The run's lock on this node, for as long as the step may last. strict: it must be held now."""
@@ -173,12 +175,12 @@ class _Executor:
             time.sleep(0.5)
             record = proof.read(self.params["run_id"], self.step["id"], self.root)
         if patience and record["state"] == proof.AWAITED and proof.alive(record):
-            return _answer(AT_WORK, record.get("progress"), True)
+            return answer_of(AT_WORK, record.get("progress"), True)
         states = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
         reason = record.get("reason") if record["state"] != proof.AWAITED else \
             record.get("ended_so") or "this step was begun at %s and interrupted; the next run finishes or undoes it" % record.get("at")
         changed = record.get("changed", record["state"] != proof.NOT_DONE)
-        return _answer(states.get(record["state"], FAILED), reason, changed, record.get("seen"), record.get("journal"))
+        return answer_of(states.get(record["state"], FAILED), reason, changed, record.get("seen"), record.get("journal"))
 
     def _write(self):
         """The change of the file; {"entry": None} when the step has none."""
@@ -198,7 +200,7 @@ class _Executor:
                 "cluster_uid": self.change.get("cluster_uid"), "allow": self.change.get("allow"), "held": self.change.get("held"),
                 "former": former and {"pid": former.pid, "ticks": former.ticks, "argv": files.masked_argv(former.argv)}}
 
-    def _proved(self, record, done, former, begin):
+    def proved(self, record, done, former, begin):
         """Restart, wait, and if it is not proven in time: back. begin: just before the write."""
         expect = record["expect"]
         if expect.get("restart") == "signal" and former:
@@ -210,8 +212,8 @@ class _Executor:
         found = prove.wait(want, self.credentials, begin + record["limit"], WATCHED if moved else None, later=self._later(record, begin))
         seen = dict(found.seen(), proof_seconds=round(found.shown_at - begin, 2) if found.shown_at else None)
         if found.ok:
-            self._end(record, proof.PROVEN, None, seen, done["entry"])
-            return _answer(DONE, "", bool(done["entry"]) or expect.get("restart") == "signal", seen, done["entry"], self.notes)
+            self.end(record, proof.PROVEN, None, seen, done["entry"])
+            return answer_of(DONE, "", bool(done["entry"]) or expect.get("restart") == "signal", seen, done["entry"], self.notes)
         return self._back(record, done["entry"], former, found)
 
     def _back(self, record, entry, former, found):
@@ -224,8 +226,8 @@ class _Executor:
                 self._restore(entry)
             except ChangeError as error:
                 reason += "; the former bytes were not put back: %s" % error
-                self._end(record, proof.FAILED, reason, found.seen(), entry)
-                return _answer(FAILED, reason, True, found.seen(), entry, self.notes)
+                self.end(record, proof.FAILED, reason, found.seen(), entry)
+                return answer_of(FAILED, reason, True, found.seen(), entry, self.notes)
             reason += "; the former bytes are back"
         ended = None
         if record["expect"].get("restart") == "signal" and entry:
@@ -236,8 +238,8 @@ class _Executor:
         if not record["former"]:
             reason += ", and it did not run before either"
             state = proof.ROLLED_BACK if entry else proof.FAILED
-            self._end(record, state, reason, found.seen(), entry)
-            return _answer(ROLLED_BACK if entry else FAILED, reason, True, found.seen(), entry, self.notes)
+            self.end(record, state, reason, found.seen(), entry)
+            return answer_of(ROLLED_BACK if entry else FAILED, reason, True, found.seen(), entry, self.notes)
         begin = time.monotonic()
         back = prove.wait(prove.Want(component, argv=record["former"]["argv"], not_identity=ended), self.credentials,
                           begin + record["limit"], hopeless=False, later=self._later(record, begin))
@@ -248,8 +250,8 @@ class _Executor:
             reason = "component down: %s; but it did not come back within %d s (%s): look at journalctl -u kubelet, crictl ps -a --name %s " \
                      "and /var/log/pods/kube-system_%s-* on %s" % (reason, round(back.waited), back.reason, component, component, self.host)
             state = (proof.FAILED, FAILED)
-        self._end(record, state[0], reason, back.seen(), entry)
-        return _answer(state[1], reason, True, back.seen(), entry, self.notes)
+        self.end(record, state[0], reason, back.seen(), entry)
+        return answer_of(state[1], reason, True, back.seen(), entry, self.notes)
 
     @staticmethod
     def _later(record, begin):
@@ -271,7 +273,8 @@ class _Executor:
         else:
             change.replace(intent["real"], intent["sha256_after"], former, step)
 
-    def _end(self, record, state, reason, seen=None, entry=None, **more):
+    def end(self, record, state, reason, seen=None, entry=None, **more):
+        """Record how a step ended, as far as that can be."""
         try:
             proof.end(record["run_id"], record["step"], state, reason, self.root, seen=seen, journal=entry, ended_by=self.params["run_id"], **more)
         except (OSError, ValueError, ChangeError) as error:
@@ -280,17 +283,17 @@ class _Executor:
     def _by_itself(self):
         """A step that has a module to itself, its guards and its proof with it."""
         try:
-            state, reason, seen = _module_of(self.step["remedy"]).do(self.as_step, self.step, self.host, self.params)
+            state, reason, seen = module_of(self.step["remedy"]).do(self.as_step, self.step, self.host, self.params)
         except proof.Looked:
-            return _answer(SKIPPED, "check mode: " + UNCHANGED)
+            return answer_of(SKIPPED, "check mode: " + UNCHANGED)
         ends = {proof.PROVEN: DONE, proof.ROLLED_BACK: ROLLED_BACK, proof.NOT_DONE: REFUSED}
-        return _answer(ends.get(state, FAILED), reason, state != proof.NOT_DONE, seen)
+        return answer_of(ends.get(state, FAILED), reason, state != proof.NOT_DONE, seen)
 
     def _levels(self):
         """Put back what captures raised from here and nobody put back; their own service failed, or is gone."""
         from ansible_collections.kubemend.remediation.plugins.module_utils import level, level_raised, log_level
         if self.as_step.check:
-            return _answer(SKIPPED, "check mode: " + UNCHANGED)
+            return answer_of(SKIPPED, "check mode: " + UNCHANGED)
         runs = set(item["run_id"] for item in level.raised(self.root))
         runs.update(run_id for run_id in journal.run_ids(self.root) if level_raised.left(run_id, self.root) or any(
             up for _record, (up, _why) in level_raised.edited(run_id, self.root)))
@@ -298,94 +301,10 @@ class _Executor:
         done = [log_level.restore({"run_id": run_id, "root": self.root, "by": self.params["run_id"], "allow": allow}) for run_id in sorted(runs)]
         wrong = [one["error"] for one in done if one["error"]]
         wrong += [target["reason"] for one in done for target in one["targets"] if target["state"] != log_level.RESTORED]
-        return _answer(FAILED if wrong else DONE, "; ".join(wrong), any(one["targets"] for one in done))
-
-    def _recover(self):
-        """End what was interrupted: every open change by its bytes, every unproven step by its proof or its way back."""
-        waiting = self._at_work()
-        end = time.monotonic() + BACK_OFF
-        while waiting and time.monotonic() < end:
-            time.sleep(1)
-            waiting = self._at_work()
-        if waiting:
-            raise guard.Refused("run %s is still at work on %s (step %s); let it end and run again"
-                                % (waiting[0]["run_id"], self.host, waiting[0]["step"]))
-        ended = recover.recover_all(self.as_step, self.step.get("only_run"))
-        told = ["%s of %s: %s" % (one["path"], one["run_id"], one["result"] or "still open, for %s" % one["error"]) for one in ended]
-        if self.as_step.check:
-            return _answer(SKIPPED, "check mode: " + UNCHANGED)
-        from ansible_collections.kubemend.remediation.plugins.module_utils import log_level
-        log_level.sweep(self.params["run_id"], self.root)
-        worst, changed = DONE if all(one["result"] for one in ended) else FAILED, any(one["result"] for one in ended)
-        for record in self._unproven():
-            answer = self._resumed(record)
-            changed = changed or answer["changed"]
-            told.append("step %s of %s: %s%s" % (record["step"], record["run_id"], answer["state"], answer["reason"] and " (%s)" % answer["reason"]))
-            if answer["state"] in (FAILED, REFUSED):
-                worst = FAILED
-        return _answer(worst, "; ".join(told) or "nothing was interrupted", changed)
-
-    def _unproven(self):
-        only = self.step.get("only_run")
-        return [record for record in proof.unproven(self.root) if only in (None, record["run_id"])]
-
-    def _at_work(self):
-        return [record for record in self._unproven() if record["running"]]
-
-    def _resumed(self, record):
-        """One step that was begun by a program that is gone."""
-        if not record.get("error") and record.get("remedy") in apply_api.SECONDS:
-            state, reason = apply_api.resumed(record, self.params)
-            if state:
-                self._end(record, state, reason)
-            return _answer(DONE if state else FAILED, reason)
-        if not record.get("error") and record.get("remedy") in ALONE:
-            state, reason = _module_of(record["remedy"]).resumed(record, self.as_step)
-            if state:  # else it stays open, and the run after this one tries again
-                self._end(record, state, reason)
-            return _answer(FAILED if state in (None, proof.FAILED) else DONE, reason, state in (proof.PROVEN, proof.ROLLED_BACK))
-        if record.get("error") or not record.get("component"):
-            return _answer(FAILED, "its record cannot be read (%s)" % record.get("error"))
-        if record.get("remedy") in (KUBELET,) + MANAGERS + SERVICE:
-            return self._kubelet_resumed(record)
-        if record.get("remedy") == REVERT:
-            self._end(record, proof.FAILED, "interrupted before %s was proven" % record["component"])
-            return _answer(DONE, "a revert was interrupted; run it again to see what remains of it")
-        item = record["entry"]
-        result = item["end"]["result"] if item and item["end"] else None
-        if record["kind"] != "none" and result != journal.COMMITTED:
-            self._end(record, proof.NOT_DONE, "interrupted before it was written" if result != journal.SUPERSEDED else "somebody else wrote")
-            return _answer(DONE, "nothing of it was written" if result != journal.SUPERSEDED else "somebody else's bytes were left")
-        entry = "%s/%s" % (record["run_id"], item["entry"]) if item else None
-        if entry and self._undone(entry):
-            self._end(record, proof.ROLLED_BACK, "interrupted after the former bytes were put back", None, entry)
-            return _answer(DONE, "its former bytes were back already")
-        try:
-            self.credentials = guard.resume(dict(self.step, host=self.host, guard=self.step.get("guard") or record.get("guard")), self.params)
-        except guard.Refused as error:
-            return _answer(REFUSED, str(error))
-        known = record["former"] or {}
-        former = next((one for one in prove.instances(record["component"]) if one.identity == (known.get("pid"), known.get("ticks"))), None)
-        return self._proved(record, {"entry": entry}, former, time.monotonic())
-
-    def _kubelet_resumed(self, record):
-        """A kubelet that was being restarted, or its state reset."""
-        if record["remedy"] == KUBELET:
-            from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_level
-            state, reason = kubelet_level.resumed(record, self.as_step, (self.step.get("guard") or {}).get("allow") or [])
-        else:
-            state, reason = _module_of(record["remedy"]).resumed(record, self.as_step)
-        if state:
-            self._end(record, state, reason)
-        return _answer(FAILED if state in (None, proof.FAILED) else DONE, reason, True)
-
-    def _undone(self, entry):
-        run_ids = journal.run_ids(self.root)
-        return any(item["intent"] and item["intent"]["reverts"] == entry and item["end"] and item["end"]["result"] == journal.COMMITTED
-                   for run_id in run_ids if run_id >= entry.partition("/")[0] for item in journal.read_run(run_id, self.root))
+        return answer_of(FAILED if wrong else DONE, "; ".join(wrong), any(one["targets"] for one in done))
 
 
-def _module_of(remedy):
+def module_of(remedy):
     """The module of a step that has one to itself. Imported late: few nodes ever need one."""
     from ansible_collections.kubemend.remediation.plugins.module_utils import (
         file_limit, kernel_module, kernel_setting, kubelet_service, manager_reset, pinned_pod, scheduler_restart, swap_off, unit_limit, unit_unmask)

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what runs left on this node that can be taken back, and one of them taken back.
+"""PRIVATE to this collection: what a run left on this node taken back, or listed with what the guards say of it (revert_list).
 
 Files are put back component by component, the last changed first: guards as for a repair, the former bytes, a restart
 where the kubelet makes none, and the wait until the component runs again with its former command line. A component that
@@ -19,9 +19,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import (
     apply_step, durable, guard, journal, lock, outlive, proof, prove, revert, running_limits)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT, ChangeError
+from ansible_collections.kubemend.remediation.plugins.module_utils.revert_list import Stretch, listed, shown
 
-MAX_RUNS = 50  # the newest that a node lists
-SHOWN = ("path", "state", "reason", "sha256_left", "sha256_former", "sha256_present", "component", "steps")
 RESTORED, ALREADY, REFUSED, KEPT = "restored", "already", "refused", "kept"
 
 
@@ -51,71 +50,6 @@ def _meant(params, runs):
 def budget(count):
     """Seconds after which so many components are taken back or not, whatever happens."""
     return apply_step.GUARDS + count * (apply_step.GUARDS + apply_step.BACK_OFF + apply_step.WATCHED)
-
-
-def listed(root=ROOT):
-    """Every run of this node's journal, the newest first: {run_id, first, last, reverts, paths, error}. Makes nothing.
-
-    empty: runs that changed no file, such as a restart.
-    paths: what a revert would do now: {path, state, reason, sha256_left, sha256_former, sha256_present, component, steps}.
-    """
-    try:
-        run_ids = journal.run_ids(root)
-        busy = any(record["running"] for record in proof.unproven(root))
-    except (OSError, ChangeError) as error:
-        return {"runs": [], "truncated": False, "busy": False, "error": files.one_line(error)}
-    runs, empty = [], []
-    for run_id in reversed(run_ids):
-        if len(runs) >= MAX_RUNS:
-            return {"runs": runs, "truncated": True, "busy": busy, "error": None, "empty": empty[:MAX_RUNS]}
-        try:
-            one = _one(run_id, root)
-        except (OSError, ChangeError) as error:
-            one = {"run_id": run_id, "first": None, "last": None, "reverts": [], "paths": [], "error": files.one_line(error)}
-        if one["paths"] or one["error"]:
-            runs.append(one)
-        else:
-            empty.append(run_id)
-    return {"runs": runs, "truncated": False, "busy": busy, "error": None, "empty": empty[:MAX_RUNS]}
-
-
-def _one(run_id, root):
-    planned = revert.plan_revert(run_id, root)
-    items = dict((item["entry"], item) for item in revert.intact(run_id, root))
-    intents = [items[entry]["intent"] for one in planned for entry in one["entries"]]
-    undone = [intent["reverts"].partition("/")[0] for intent in intents if intent["reverts"]]
-    return {"run_id": run_id, "first": min([intent["at"] for intent in intents] or [None]), "last": max([intent["at"] for intent in intents] or [None]),
-            # only a run that does nothing else is a revert: a step that was rolled back undoes its own run
-            "reverts": sorted(set(undone)) if len(undone) == len(intents) and run_id not in undone else [],
-            "paths": [_shown(_Stretch(one, items, run_id, root)) for one in planned], "error": None}
-
-
-def _shown(stretch):
-    return dict((name, stretch.told[name]) for name in SHOWN)
-
-
-class _Stretch:
-    """One file's changes by the run, and what their steps' records say of the component that it belongs to."""
-
-    def __init__(self, one, items, run_id, root):
-        self.path = one["path"]
-        unit = one["real"].startswith(journal.UNIT)
-        self.alone = unit or one["real"].startswith(journal.LEVEL)  # no component has to start again for it
-        self.state = one["state"]
-        steps = []
-        for entry in one["entries"]:
-            step = items[entry]["intent"]["step"]
-            if step not in steps:
-                steps.append(step)
-        records = [record for record in (proof.read(run_id, step, root) for step in steps) if record]
-        self.record = records[0] if records and not any(record.get("error") for record in records) else None
-        self.component = self.record.get("component") if self.record and not unit else None
-        self.former = (self.record.get("former") or {}).get("argv") if self.record else None
-        expect = (self.record.get("expect") or {}) if self.record else {}
-        self.restart = expect.get("restart")
-        self.image = expect.get("image")
-        self.guard = (self.record.get("guard") or {}) if self.record else {}
-        self.told = dict(one, component=self.component, steps=steps)
 
 
 def reverted(params):
@@ -202,7 +136,7 @@ class _Revert:
 
     def _stretches(self):
         items = dict((item["entry"], item) for item in revert.intact(self.run_id, self.root))
-        return [_Stretch(one, items, self.run_id, self.root) for one in revert.plan_revert(self.run_id, self.root)]
+        return [Stretch(one, items, self.run_id, self.root) for one in revert.plan_revert(self.run_id, self.root)]
 
     def _ended(self):
         """Nobody is at work here, and the run itself is not waiting to be finished."""
@@ -234,7 +168,7 @@ class _Revert:
         for one in group:
             if one.state != revert.RESTORE:
                 result = {revert.ALREADY: ALREADY, revert.UNDONE: ALREADY, revert.KEPT: KEPT}.get(one.state, REFUSED)
-                self.paths.append(dict(_shown(one), result=result, changed=False))
+                self.paths.append(dict(shown(one), result=result, changed=False))
 
     def _scene(self, component, pending):
         """(what the guards of this component found, what is expected of it, what was allowed), or guard.Refused."""
@@ -313,14 +247,14 @@ class _Revert:
         """The former bytes of these files, each for itself; what became of each."""
         known = dict((tuple(one.told["entries"]), one) for one in stretches)
         done = revert.revert(self.run_id, step, only=[one.path for one in stretches]) if stretches else []
-        mine = [dict(_shown(known[tuple(one["entries"])]), result=one["result"], reason=one["reason"], changed=bool(one["changed"]))
+        mine = [dict(shown(known[tuple(one["entries"])]), result=one["result"], reason=one["reason"], changed=bool(one["changed"]))
                 for one in done if tuple(one["entries"]) in known]
         self.paths += mine
         return mine
 
     def _refuse(self, stretches, why):
         """None of these files is touched."""
-        self.paths += [dict(_shown(one), result=REFUSED, reason="%s was not changed: %s" % (one.path, why), changed=False) for one in stretches]
+        self.paths += [dict(shown(one), result=REFUSED, reason="%s was not changed: %s" % (one.path, why), changed=False) for one in stretches]
 
 
 def _unfinished(group):

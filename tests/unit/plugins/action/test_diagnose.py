@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import diagnose
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import bundle, looks, model, plan, run_folder
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import bundle, looks, model, plan, planning, run_folder
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
 from tests import schemas
 
@@ -288,7 +288,7 @@ def test_the_command_that_repairs_asks_for_what_its_fault_needs(code, more):
     found = model.Finding(code, "critical", None, "w1", None, "used up", "w1")
     step = plan.Step("01-w1", "w1", code, "kernel_setting", 1, "file", node="w1", blocked_by="risk 1 needs -e kubemend_max_risk=1")
     said = "ansible-playbook -i INVENTORY kubemend.remediation.remediate -e kubemend_faults={0}{1} -e kubemend_max_risk=1"
-    assert diagnose._with_command(found, (step,)).command == said.format(code, more)
+    assert planning.with_command(found, (step,)).command == said.format(code, more)
 
 
 def test_a_run_compared_with_the_one_before_in_the_same_folder(replay, operator):
@@ -329,5 +329,5 @@ def _without(done):
 def test_a_node_that_was_brought_back_and_is_not_ready_is_told(node, told):
     step = plan.Step("s", "w1", "KM502", "start_kubelet", 2, "kubelet.service", node="w1", allowed=True)
     of = SimpleNamespace(answer=lambda name: {"items": [node]})
-    found = diagnose._not_back((step,), ({"id": "s", "state": "done"},), [of, SimpleNamespace(answer=lambda name: None)])
+    found = planning.not_back((step,), ({"id": "s", "state": "done"},), [of, SimpleNamespace(answer=lambda name: None)])
     assert len(found) == bool(told) and (not told or told in found[0] and "removed by hand they come back" in found[0])

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import (
-    apply_step, durable, guard, journal, kubelet_level, kubelet_restart, level_raised, level_restart, level_time, lock, proof, recover, revert, revert_run)
+    apply_step, durable, guard, journal, kubelet_level, kubelet_restart, level_raised, level_restart, level_time, lock, proof, recover, resume,
+    revert, revert_run)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, devices, files, spec
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import journal as collector
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
@@ -476,7 +477,7 @@ def test_an_end_that_was_not_recorded_is_not_waited_for(node: Node, monkeypatch:
     def refused(*dummy: Any, **more: Any) -> None:
         raise ChangeError("how step revert-kubelet-1 ended was not recorded")
 
-    for module in (level_restart, apply_step):
+    for module in (level_restart, resume):
         monkeypatch.setattr(module, "time", Sleeper(slept))
     monkeypatch.setattr(proof, "end", refused)
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)

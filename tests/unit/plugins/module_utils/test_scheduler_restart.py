@@ -362,5 +362,5 @@ def test_it_proves_itself_without_whoever_asked_for_it(real):
 
 
 def test_the_program_knows_the_step():
-    assert scheduler_restart.REMEDY in apply_step.REMEDIES and apply_step._module_of(scheduler_restart.REMEDY) is scheduler_restart
+    assert scheduler_restart.REMEDY in apply_step.REMEDIES and apply_step.module_of(scheduler_restart.REMEDY) is scheduler_restart
     assert apply_step.budget({"remedy": scheduler_restart.REMEDY, "expect": {"restart": "signal"}}) > apply_step.BACK_OFF + scheduler_restart.PLACED

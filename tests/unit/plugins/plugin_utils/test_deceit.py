@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.action import diagnose
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge, plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge, plan, planning
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "recorded"
@@ -45,7 +44,7 @@ def changes(sound: list[dict[str, Any]]) -> dict[tuple[str, str, str, str], str]
     """(fault, host, remedy, target) of each step that would be done, by what it changes."""
     result, clusters = judge.examine(sound, deep=True)
     by_host = {document["host"]: document for document in sound if document.get("kind") != "cluster"}
-    steps = plan.plan(result.findings, clusters, lambda host: by_host.get(host, {}), EVERYTHING, diagnose.REMEDIES, judge.KEY_DIGITS)
+    steps = plan.plan(result.findings, clusters, lambda host: by_host.get(host, {}), EVERYTHING, planning.REMEDIES, judge.KEY_DIGITS)
     return {(step.code, step.host, step.remedy, step.target): json.dumps(step.change, sort_keys=True) for step in steps if step.allowed and not step.blocked_by}
 
 
@@ -71,7 +70,7 @@ def test_there_are_steps_to_compare() -> None:
     assert sum(bool(changes(documents(case))) for case in CASES) > 5
 
 
-@pytest.mark.parametrize("code", sorted(set(diagnose.REMEDIES) & set(CATALOGUE)))
+@pytest.mark.parametrize("code", sorted(set(planning.REMEDIES) & set(CATALOGUE)))
 def test_a_fault_that_is_repaired_is_judged_by_more_than_logs(code: str) -> None:
     fault = CATALOGUE[code]
     assert set(fault.needs) - LOGS or fault.cluster_needs, f"{code} is judged by {sorted(fault.needs)} only"
