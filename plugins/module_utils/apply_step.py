@@ -80,10 +80,10 @@ def work(params):
         answer = answer_of(FAILED if error.changed else REFUSED, str(error), changed=error.changed)
     except OSError as error:
         answer = answer_of(FAILED, "the step ended, because %s cannot be used: %s; the next run finds out what became of it"
-                         % (files.one_line(error.filename or "a file of this node"), durable.why(error)))
+                           % (files.one_line(error.filename or "a file of this node"), durable.why(error)))
     except Exception as error:  # pylint: disable=broad-except
         answer = answer_of(FAILED, "the step ended in a way that nobody foresaw (%s: %s); the next run finds out what became of it"
-                         % (type(error).__name__, files.one_line(error)))
+                           % (type(error).__name__, files.one_line(error)))
     answer["seconds"] = round(time.monotonic() - begin, 2)
     return answer
 

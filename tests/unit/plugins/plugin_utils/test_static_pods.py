@@ -170,7 +170,8 @@ def test_where_nobody_leads_it_is_why(world, component, code):
 
 
 @pytest.mark.parametrize(("lines", "word"), [
-    ([UNKNOWN, "Usage:", "      --vmodule moduleSpec  comma-separated"], UNKNOWN), (["I1124 x", UNKNOWN], UNKNOWN), ([UNKNOWN, "See usage"], UNKNOWN), (["one", "two"], "two"), ([], ""),
+    ([UNKNOWN, "Usage:", "      --vmodule moduleSpec  comma-separated"], UNKNOWN), (["I1124 x", UNKNOWN], UNKNOWN),
+    ([UNKNOWN, "See usage"], UNKNOWN), (["one", "two"], "two"), ([], ""),
     (['E1124 07:00:00.000000 1 run.go:72] "command failed" err="x"', "I1124 07:00:00.000000 1 a.go:1] bye"],
      'E1124 07:00:00.000000 1 run.go:72] "command failed" err="x"'),
     (['{"level":"fatal","ts":"x","msg":"discovery failed"}', '{"level":"info"}'], '{"level":"fatal","ts":"x","msg":"discovery failed"}'),
