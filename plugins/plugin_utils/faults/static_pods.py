@@ -19,8 +19,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 
 # After its own start a kubelet brings everything up at once, and what waits for what is not up yet ends a few times.
 STARTING_SECONDS = 180
-# A start that ended before this, behind two others, and one that is younger: it is alive by chance while somebody looks.
-SHORT_SECONDS, STARTS = 120, 2
+# One that is younger than SHORT, behind two others of which the last ended by its own word within LIVED: it is alive by chance while somebody looks. One that
+# somebody ended (a restart, an edit, a lock that was lost) has lived on, or says nothing of its end.
+SHORT_SECONDS, STARTS, LIVED_SECONDS = 120, 2, 10
 RECENT_SECONDS = 600  # the collector component_end asks about younger processes
 # Words by which a program of Kubernetes, etcd or Go says that it ends.
 _LAST = re.compile(r"F\d{4} |E\d{4} .*(?:command failed|failed to run|Failed to run)|[Ee]rror: |panic: |fatal error: |unknown (?:shorthand )?flag|"
@@ -62,7 +63,8 @@ def _judged(host: Host, plane: ControlPlane, use: FileUse, ended: Mapping[str, A
     if running:
         started = max(one.started_at for one in running)
         lived, restart = _lived(ended), ended.get("restart")
-        again = lived is not None and lived < SHORT_SECONDS and plane.clock - started < SHORT_SECONDS
+        spoke = _LAST.match(last_word(_lines(ended))) is not None
+        again = spoke and lived is not None and lived < LIVED_SECONDS and plane.clock - started < SHORT_SECONDS
         return (_hit(host, use, ended, "ends again and again", lived), "") if again and _number(restart) and restart >= STARTS else (None, "")
     if flags.component_of(use.words) != use.component:
         return None, f"what runs as {use.component} by {use.path} is not known: its command does not name it"
@@ -77,6 +79,10 @@ def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def _lines(ended: Mapping[str, Any]) -> list[str]:
+    return [one_line(line, 600) for line in ended.get("lines") or () if isinstance(line, str)]
+
+
 def _lived(ended: Mapping[str, Any]) -> float | None:
     first, last = ended.get("first"), ended.get("last")
     return last - first if _number(first) and _number(last) else None
@@ -89,8 +95,7 @@ def _unasked(host: Host, plane: ControlPlane) -> tuple[Missing, ...]:
 
 
 def _hit(host: Host, use: FileUse, ended: Mapping[str, Any], what: str, lived: float | None) -> Hit:
-    lines = [one_line(line, 600) for line in ended.get("lines") or () if isinstance(line, str)]
-    word, kubelet = last_word(lines), one_line(ended.get("kubelet") or "", 600)
+    word, kubelet = last_word(_lines(ended)), one_line(ended.get("kubelet") or "", 600)
     proofs = [Proof("file", host.host, path=use.path, text=_named(use, word))]
     if word:
         proofs.append(Proof("log", host.host, path=one_line(ended.get("path") or "", 300), text=word))
