@@ -9,6 +9,7 @@ On clusters of their own whose leaders are slow to lose their lead: whoever lose
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import os
 import re
@@ -123,8 +124,18 @@ def test_the_leading_scheduler_dumps_its_cache(cluster, lost, play):
         nobody_to_take_over(cluster, play, leader)
 
 
+def settled(cluster):
+    """Whether the pods have waited for so long that their message is taken for the scheduler's last word, and not for one of a moment."""
+    found = json.loads(cluster.kubectl("get", "pods", "-A", "--field-selector=status.phase=Pending", "-o", "json").stdout)["items"]
+    since = [condition["lastTransitionTime"] for one in found for condition in one["status"].get("conditions") or () if condition["type"] == "PodScheduled"
+             and condition["status"] == "False"]
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return bool(since) and all((now - datetime.datetime.fromisoformat(one.replace("Z", "+00:00"))).total_seconds() > 65 for one in since)
+
+
 def nobody_to_take_over(cluster, play, leader):
     """The only scheduler that is left is not restarted: no pod would be placed meanwhile."""
+    cluster.wait(lambda: settled(cluster), 180, "the pods to have waited for a minute")
     with away(cluster, [node.name for node in cluster.of_role("master") if node.name != leader], SCHEDULER):
         before = processes(cluster, leader, SCHEDULER)
         done, report = play(*CONSENT, name="pods_stay_pending")
