@@ -90,7 +90,7 @@ def demand_start(found, host):
 def only_ours(unit, own):
     """Whether systemd knows the unit without our drop-in, or with one that is gone, and nothing else is known to differ."""
     known = unit.get("drop_in_paths") or []
-    ours = [path for path in own if "/%s.d/" % UNIT in path]
+    ours = [path for path in own if "/%s.d/" % unit["name"] in path]
     return any((path in known) != os.path.exists(path) for path in ours) and all(os.path.exists(path) for path in known if path not in ours)
 
 

@@ -239,11 +239,11 @@ def _down(name, host, reason):
     return "component down: %s was started and is not well: %s; systemd has it now: look at journalctl -u %s" % (_spoken(name, host), reason, name)
 
 
-def proven(name, seconds=None):
-    """(its main pid, why not): active with this process, and healthy, for STABLE seconds."""
+def proven(name, seconds=None, looks=None):
+    """(its main pid, why not): active with this process, and healthy, for STABLE seconds. looks: in place of `look`."""
     end, since, pid, deaths, reason = time.monotonic() + (seconds or SECONDS[START]), None, None, 0, "nothing was seen"
     while time.monotonic() < end and deaths < DEATHS:
-        now, reason = _look(name)
+        now, reason = (looks or look)(name)
         if now and now["pid"] and now["pid"] != pid:
             deaths, pid, since = deaths + (pid is not None), now["pid"], None
         since = (since or time.monotonic()) if reason is None else None
@@ -255,7 +255,7 @@ def proven(name, seconds=None):
     return None, "%s%s" % (reason or "it was not healthy for %d s" % STABLE, " (it ended again %d times)" % deaths if deaths else "")
 
 
-def _look(name):
+def look(name):
     """(its state, what is not well with it)."""
     try:
         now = state(name)

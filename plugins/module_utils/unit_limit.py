@@ -3,18 +3,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PRIVATE to this collection: more open files for a service of this node: a drop-in of ours, and its running processes told as far as the kernel lets us.
 
-systemd is not told: a daemon-reload can take devices away from containers, and nothing restarts here. The file counts from the unit's next start
-after one. Nothing is ever lowered. The file first: whoever finds a killed run ends it by telling the processes.
+systemd is not told: a daemon-reload can take devices away from containers. The file counts from the unit's next start after one, and nothing restarts,
+unless its operator allowed that by name: then systemd is told and the unit restarted, and where it does not come up with the limit, the file is taken
+back and it is started as before. Nothing is ever lowered. The file first: whoever finds a killed run ends it by what comes after.
 """
 
 from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import base64
 import os
 import re
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import file_limit, guard, own_file, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils import file_limit, guard, own_file, proof, unit_restart
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, limits, procfs, unit
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
@@ -27,18 +29,20 @@ KEY = b"LimitNOFILE"
 
 
 def do(step, wanted, host, dummy_params=None, proc=PROC):
-    """(how its proof ended, why, what was seen). wanted: the plan's step, its change {path, unit, line, processes [{pid, ticks, soft, hard, select}]}.
+    """(how its proof ended, why, what was seen). wanted: the plan's step, its change {path, unit, line, processes [{pid, ticks, soft, hard, select}], restart}.
 
     line: None where the unit gives as much already, or is transient. soft, hard: None where the kernel would not take them, or the program may use
-    select(), which select says.
+    select(), which select says. restart: the soft limit that the unit has to have at once, by a restart; none where there is no such key.
     """
     asked = wanted["change"]
-    name, line = asked.get("unit"), asked.get("line")
+    name, line, restart = asked.get("unit"), asked.get("line"), asked.get("restart")
     try:
         _demand(name, line, asked["path"], host)
         those = _there(name, asked.get("processes") or [], proc, host)
-        record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": asked["path"], "line": line, "unit": name,
-                  "processes": those, "expect": {}, "guard": wanted.get("guard"), "former": None}
+        record = {"component": None, "host": host, "remedy": REMEDY, "limit": unit_restart.SECONDS if restart else SECONDS, "kind": "none",
+                  "path": asked["path"], "line": line, "unit": name, "processes": those, "expect": {}, "guard": wanted.get("guard"), "former": None}
+        if restart:
+            record.update(_restarting(name, wanted, host, proc))
         if proof.claim(step, record) is not None:
             return proof.FAILED, "it was begun before (a connection that was made twice)", {}
     except (guard.Refused, ChangeError) as error:
@@ -50,10 +54,56 @@ def do(step, wanted, host, dummy_params=None, proc=PROC):
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
         return proof.ended(step, state, "%s of %s could not be written (%s): no limit was changed; see what lies there" % (
             asked["path"], host, files.one_line(error)))
+    if restart:
+        return proof.ended(step, *_restarted(step, record))
     seen, refused = run(those, proc)
     if line is None and not seen:
         return proof.ended(step, proof.NOT_DONE, "; ".join(refused) or "there was nothing to do")
     return proof.ended(step, proof.PROVEN, "; ".join(refused) or None, {"running": seen, "line": line})
+
+
+def _restarting(name, wanted, host, proc):
+    """What the record of a restart holds besides: the process that must go, and the bytes of our file as they are; guard.Refused where it must not be."""
+    group, path = _show(name, host).get("ControlGroup", [""])[0], wanted["change"]["path"]
+    members = [int(pid) for pid in os.listdir(proc) if pid.isdigit() and within(int(pid), group, proc)]
+    main = unit_restart.check(name, host, (wanted.get("guard") or {}).get("allow") or [], path, members)
+    try:
+        before = own_file.read(path)
+    except OSError as error:
+        raise guard.Refused("%s of %s cannot be read (%s): nothing was changed" % (path, host, files.one_line(error)))
+    return {"restart": wanted["change"]["restart"], "main": list(main), "before": None if before is None else base64.b64encode(before).decode()}
+
+
+def _restarted(step, record):
+    """(state, why, seen) of the restart that the file waits for; the file and the service as they were where it does not come up with its limit."""
+    name, host = record["unit"], record["host"]
+    told = unit_restart.restart(name)
+    pid, why = unit_restart.wait(name, record["main"], record["restart"])
+    if pid:
+        return proof.PROVEN, None, {"pid": pid, "line": record["line"]}
+    return _back(step, record, "%s of %s was restarted and is not well: %s" % (name, host, "; ".join(filter(None, [why, told]))))
+
+
+def _back(step, record, reason):
+    """Our file as it was, and the unit started with that."""
+    name, before = record["unit"], record["before"]
+    try:
+        own_file.put_back(record["path"], None if before is None else base64.b64decode(before), step)
+    except (ChangeError, OSError) as error:
+        return proof.FAILED, "%s; and %s was not put back: %s" % (reason, record["path"], files.one_line(error)), {}
+    if _is_former(record):  # systemd did not do it
+        unit_restart.reload()
+        return proof.ROLLED_BACK, "%s; it runs as before, and %s is as it was" % (reason, record["path"]), {}
+    told = unit_restart.restart(name)
+    pid, why = unit_restart.wait(name, None, None)
+    if pid:
+        return proof.ROLLED_BACK, "%s; %s is as it was, and it runs with that (pid %d)" % (reason, record["path"], pid), {"pid": pid}
+    return proof.FAILED, "component down: %s; %s is as it was, and it does not come up with that either (%s): look at journalctl -u %s" % (
+        reason, record["path"], "; ".join(filter(None, [why, told])), name), {}
+
+
+def _is_former(record):
+    return procfs.ticks(record["main"][0]) == record["main"][1]
 
 
 def _demand(name, line, path, host):
@@ -179,9 +229,24 @@ def told(pid, pair):
     return None
 
 
-def resumed(record, dummy_step=None, proc=PROC):
-    """What was interrupted, ended: (how its proof ends, why). Where our file says it, the processes are told too."""
-    if record["line"] is not None and not own_file.says(record["path"], lambda present: merged(present, record["line"])):
+def resumed(record, step=None, proc=PROC):
+    """What was interrupted, ended: (how its proof ends, why). Where our file says it, the processes are told too, or the unit is proven, or as it was."""
+    written = record["line"] is None or own_file.says(record["path"], lambda present: merged(present, record["line"]))
+    if record.get("restart") and not _is_former(record):
+        return _restart_resumed(record, step, written)
+    if not written:
         return proof.NOT_DONE, "nothing of it was written"
+    if record.get("restart"):  # another operator may allow something else
+        return proof.PROVEN, "the file is written, and %s was not restarted: it counts from its next start" % record["unit"]
     refused = run(record["processes"], proc)[1]
     return proof.PROVEN, "; ".join(refused) or "the unit and its processes have it"
+
+
+def _restart_resumed(record, step, written):
+    """A restart goes on without whoever asked for it; one that does not come up is taken back."""
+    name, host = record["unit"], record["host"]
+    pid, why = unit_restart.wait(name, record["main"], record["restart"] if written else None)
+    if pid:
+        return (proof.PROVEN, "%s runs with it (pid %d)" % (name, pid)) if written else (
+            proof.ROLLED_BACK, "%s is as it was, and %s runs with that (pid %d)" % (record["path"], name, pid))
+    return _back(step, record, "%s of %s was restarted by a run that was interrupted, and is not well: %s" % (name, host, why))[:2]

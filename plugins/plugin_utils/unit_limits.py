@@ -4,7 +4,8 @@
 """PRIVATE to this collection: a process at its limit of open files, as steps: of a service its unit's limit by a drop-in of ours, of a login limits.d.
 
 A kubelet sets its own limit (maxOpenFiles), a container has that which its runtime gives it, and what else runs in a kubelet's unit would not be
-helped without one of it: of those the finding says what to do.
+helped without one of it: of those the finding says what to do. A restart gives a service at once what the kernel lets nobody tell its process; it
+is planned only where that is so, and where its operator allowed it by name.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service, unit_limit
+from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service, unit_limit, unit_restart
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.limits import DROPINS, OURS, UNIT
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import login_limits, node_limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, login_limits, node_limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import NOFILE, UNLIMITED, Holder, Limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
 
-RISK = 1
+RISK, RESTARTS, RUNTIME = 1, 2, 3  # of a file; of a restart; of one of a runtime, or beside pods that may lose their devices by the reload
 USER = "user@"  # how the unit of a user's own manager begins
 PAM_USER = "/etc/pam.d/systemd-user"  # whose session that manager has
 NEXT = ("nothing is restarted and systemd is not told: the file counts from the next start of the unit after systemctl daemon-reload (a reboot is both), "
         "which may take their devices away from running containers")
+ONCE = ("systemd reads its units again and restarts {name}, which ends what it does for its users in that moment{kept}; one that does not come up with its "
+        "limit gets its file as it was and is started with that")
 SELECT = 1024  # as many as select() can wait for
 WITHOUT = ("runtime", "sshd")  # roles of programs that do not use it
 LASTING = ("/etc/", "/usr/", "/lib/", "/run/systemd/generator")  # where the file of a unit lies that is there again after a boot
@@ -47,8 +50,8 @@ def steps(scene: Scene, fenced: str | None) -> Sequence[Step]:
     able = [one for one in made if not one.blocked_by]
     if not able:
         return made
-    raised = {told["pid"] for one in able for told in (one.change or {}).get("processes") or () if told["soft"] is not None
-              and any(each.pid == told["pid"] and each.open < node_limits.FULL * told["soft"] for each in full)}
+    raised = {told["pid"] for one in able for told in (one.change or {}).get("processes") or () if "restart" in (one.change or {}) or
+              told["soft"] is not None and any(each.pid == told["pid"] and each.open < node_limits.FULL * told["soft"] for each in full)}
     # What is still at its limit afterwards is no failure of a step that counts from the next start.
     expect = {"component": None, "later": any(one.pid not in raised for one in full)}
     note = "; ".join(f"nothing is done for {one.change['unit'] if one.change and 'unit' in one.change else 'logins'}: {one.blocked_by}"
@@ -76,6 +79,9 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
         diff, line = "", None  # our file says it; systemd has not read it yet
     else:
         diff = f"--- {_path(name)}\n+++ {_path(name)}\n+[Service]\n+LimitNOFILE={line}\n" if line else ""
+    short = len(running) < len(those) or any((now["soft"] or 0) < target for now in running)
+    if short and running and not passing and unit_restart.ALLOW in scene.consent.allow:
+        return _restarted(scene, name, those, target, _step(scene, name, line, running, fenced or (_later(told, name) if line else None), diff))
     able = [(one, now) for one in those for now in running if one.pid == now["pid"] and now["soft"] is not None]
     blocked = None if running else "when its processes were started is not known"
     if running and not (line or able):
@@ -97,11 +103,34 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
     return _step(scene, name, line, running, fenced or (_later(told, name) if line else None) or blocked, diff, "; ".join(filter(None, notes)))
 
 
+def _restarted(scene: Scene, name: str, those: Sequence[Holder], target: int, step: Step) -> Step:
+    """The step with a restart in it, where its operator allows that: no process is told."""
+    # What runs with devices may lose them when systemd reads its units again; where nobody knows, the node asks once more.
+    held = control_plane.data(scene.document, "devices").get("running")
+    pids = ", ".join(f"process {one.pid} ({one.comm}) has {one.soft}" for one in those[:3])
+    return replace(step, risk=RUNTIME if held or _is_runtime(name, those) else RESTARTS, blocked_by=step.blocked_by or unit_restart.refused(name),
+                   diff=f"{step.diff}systemctl daemon-reload; systemctl restart {name}: {pids} -> {target}\n", limit=unit_restart.SECONDS,
+                   note=ONCE.format(name=name, kept=_price(name, those)), guard={"allow": sorted(scene.consent.allow)},
+                   change={**(step.change or {}), "restart": target})
+
+
+def _is_runtime(name: str, those: Sequence[Holder]) -> bool:
+    return name in kubelet_service.RUNTIMES or any(one.role == "runtime" for one in those)
+
+
+def _price(name: str, those: Sequence[Holder]) -> str:
+    if not _is_runtime(name, those):
+        return ""
+    return ", and of docker containers without live-restore (refused then)" if name == unit_restart.DOCKER else ", and leaves containers running"
+
+
 def _sooner(name: str, those: Sequence[Holder]) -> str:
-    """How what could not be told to a running process comes into effect at once, by whose hand, and at what price."""
-    price = "" if all(one.role != "runtime" for one in those) else (
-        ", which of docker ends containers without live-restore" if name == "docker.service" else ", which leaves containers running")
-    return f"at once it has it by systemctl daemon-reload and systemctl restart {name}{price}: that is yours to do, nothing here restarts a service for a limit"
+    """How what could not be told to a running process comes into effect at once, and at what price."""
+    if unit_restart.refused(name):
+        return ""
+    risk = RUNTIME if _is_runtime(name, those) else RESTARTS
+    return (f"a restart would give it at once ({unit_restart.ALLOW}, which ends what {name} does in that moment{_price(name, those)}): "
+            f"-e kubemend_allow={unit_restart.ALLOW} -e kubemend_max_risk={risk}")
 
 
 def _main(told: Mapping[str, Any], name: str) -> Holder | None:

@@ -113,9 +113,9 @@ def test_one_process_that_holds_most_is_named_and_raising_buys_time(cluster, pla
         assert pid in [proof["pid"] for proof in leak["evidence"]]
 
 
-def nofile(cluster, pid: int) -> list[str]:
-    """What the kernel lets a process of w1 have open: soft, hard."""
-    line = cluster.exec("w1", f"grep '^Max open files' /proc/{pid}/limits").stdout.decode()
+def nofile(cluster, pid: int, node: str = "w1") -> list[str]:
+    """What the kernel lets a process of a node have open: soft, hard."""
+    line = cluster.exec(node, f"grep '^Max open files' /proc/{pid}/limits").stdout.decode()
     return line.split()[3:5]
 
 
@@ -151,6 +151,79 @@ def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluste
             assert done.returncode == 0 and nofile(cluster, pid) == ["2000", "15000"], done.stdout[-3000:]
         finally:
             cluster.exec("w1", f"rm -rf {dropin.rpartition('/')[0]}; systemctl daemon-reload")
+
+
+FULL = """
+import os, resource, time
+soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1495)]
+print("holds", len(held), "of", soft, flush=True)
+time.sleep(86400)
+"""
+RESTART = ("-e", "kubemend_allow=service_restart", "-e", "kubemend_nofile=18000", "-e", "kubemend_faults=KM404", "-e", "kubemend_deep=true")
+
+
+def main_pid(cluster, unit: str, node: str = "w1") -> int:
+    return int(cluster.exec(node, ["systemctl", "show", "-p", "MainPID", "--value", unit]).stdout)
+
+
+def test_a_service_is_restarted_where_that_is_allowed_and_left_as_it_was_where_it_does_not_come_up(cluster, play):
+    dropin, program = "/etc/systemd/system/holder.service.d/99-zz-kubemend.conf", "/usr/local/bin/kubemend-lab-full"
+    cluster.write("w1", program, FULL)
+    cluster.write("w1", limits.UNIT, f"[Service]\nLimitNOFILE=1500\nExecStart=/usr/bin/env python3 {program}\n")
+    try:
+        cluster.exec("w1", "systemctl daemon-reload && systemctl start holder")
+        pid = main_pid(cluster, "holder")
+        cluster.wait(lambda: int(cluster.exec("w1", f"ls /proc/{pid}/fd | wc -l").stdout) > 1490, 60, "a service that has as many files open as it may")
+        # Without the word: the file alone, and how the rest is to be had.
+        done, report = play("--check", "--diff", "-e", "kubemend_max_risk=1", *RESTART[2:])
+        (step,) = report["plan"]
+        assert (done.returncode, step["risk"]) == (0, 1) and "-e kubemend_allow=service_restart -e kubemend_max_risk=2" in step["note"], done.stdout[-3000:]
+        # A program that refuses to run with more: the service as it was, and said so.
+        cluster.exec("w1", f"sed -i '2a import sys; resource.getrlimit(7)[0] > 1500 and sys.exit(3)' {program}")
+        done, report = play("-e", "kubemend_max_risk=2", *RESTART)
+        assert [(one["state"], "is as it was, and it runs with that" in one["reason"]) for one in report["steps"]] == [("rolled_back", True)], done.stdout[-3000:]
+        again = main_pid(cluster, "holder")
+        assert done.returncode == 2 and again not in (0, pid) and nofile(cluster, again) == ["1500", "1500"]
+        assert cluster.exec("w1", f"ls {dropin}", check=False).returncode != 0
+        cluster.exec("w1", f"sed -i '/sys.exit/d' {program}")
+        cluster.wait(lambda: int(cluster.exec("w1", f"ls /proc/{again}/fd | wc -l").stdout) > 1490, 60, "the service at its limit again")
+        # Somebody's change of the unit waits for its next start: refused, in check mode already.
+        cluster.exec("w1", f"touch -d '+1 hour' {limits.UNIT}")
+        done, report = play("--check", "-e", "kubemend_max_risk=2", *RESTART)
+        assert done.returncode == 2 and "would also load changes of somebody else" in done.stdout, done.stdout[-3000:]
+        cluster.exec("w1", f"touch -d '2020-01-01' {limits.UNIT}; systemctl daemon-reload")
+        done, report = play("-e", "kubemend_max_risk=2", *RESTART)
+        assert (done.returncode, [one["state"] for one in report["steps"]], found(report)) == (0, ["done"], set()), done.stdout[-4000:]
+        now = main_pid(cluster, "holder")
+        assert now not in (0, again) and nofile(cluster, now) == ["18000", "18000"]
+        second, report = play("-e", "kubemend_max_risk=2", *RESTART)
+        assert (second.returncode, report["plan"], main_pid(cluster, "holder")) == (0, [], now), second.stdout[-3000:]
+    finally:
+        cluster.exec("w1", f"systemctl stop holder; systemctl reset-failed holder 2>/dev/null; rm -rf {program} {limits.UNIT} {dropin.rpartition('/')[0]}; "
+                     "systemctl daemon-reload")
+
+
+def test_a_runtime_is_restarted_where_that_is_allowed_and_its_containers_run_on(cluster, play):
+    """Of a master, whose control plane runs in its containers."""
+    opened = "ls /proc/$(systemctl show -p MainPID --value containerd)/fd | wc -l"
+    held = "pgrep 'containerd-shim|kube-scheduler|kube-controller|kube-apiserver' | sort"
+    pid, containers = main_pid(cluster, "containerd", "m3"), cluster.exec("m3", held).stdout.split()
+    try:
+        count = int(cluster.exec("m3", opened).stdout)
+        cluster.exec("m3", f"prlimit --pid {pid} --nofile={count}:{count}")
+        done, report = play("--check", "--diff", "-e", "kubemend_max_risk=3", *RESTART)
+        (step,) = report["plan"]
+        assert (done.returncode, step["host"], step["risk"], step["allowed"]) == (0, "m3", 3, True), done.stdout[-3000:]
+        assert "systemctl restart containerd.service" in step["diff"] and main_pid(cluster, "containerd", "m3") == pid
+        done, report = play("-e", "kubemend_max_risk=3", *RESTART)
+        assert (done.returncode, [one["state"] for one in report["steps"]], found(report)) == (0, ["done"], set()), done.stdout[-4000:]
+        now = main_pid(cluster, "containerd", "m3")
+        assert now not in (0, pid) and int(nofile(cluster, now, "m3")[0]) >= 18000
+        assert len(containers) > 6 and cluster.exec("m3", held).stdout.split() == containers
+    finally:
+        if main_pid(cluster, "containerd", "m3") == pid:
+            cluster.exec("m3", "systemctl restart containerd")
 
 
 LOGINS = "/etc/security/limits.d/99-zz-kubemend.conf"

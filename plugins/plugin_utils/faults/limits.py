@@ -74,13 +74,16 @@ FAULTS = (
         remedy="Find out whether it leaks. Of a service the plan writes a drop-in of ours in /etc/systemd/system (kubemend_nofile, never less than the unit "
                "has, refused above what a process can have), which counts from the unit's next start after a daemon-reload, and raises the limit of the "
                "running process at once, as far as the kernel lets it: without CAP_SYS_RESOURCE no further than its hard limit; the unit's first "
-               "process too, because those that it starts inherit its limit. Nothing is restarted, and no restart is needed for it: the kernel gives a running "
-               "process and its children what a new one would have. Only where it does not let us (a node that is itself a container), or the program may use "
-               "select(), the old limit stays until the unit's next start, which the plan says. systemd is not told. Of a login at its hard "
+               "process too, because those that it starts inherit its limit. The kernel gives a running process and its children what a new one "
+               "would have: no restart is needed for it, and nothing is restarted. Only where it does not let us (a node that is itself a container), or the "
+               "program may use select(), the old limit stays until the unit's next start, and systemd is not told. There, and there alone, "
+               "kubemend_allow=service_restart has systemd read its units again and the service restarted (risk 2; of a runtime, or where pods with devices "
+               "run, 3), proven by a process that stays up with the limit, else the file and the service are as they were; not for a unit that others "
+               "must follow, whose end would end containers, or whose start would load somebody else's changes. Of a login at its hard "
                "limit it is a line of ours in /etc/security/limits.d, from the next login on; a soft limit is raised with ulimit -Sn. A kubelet "
                "has maxOpenFiles in its configuration, a container what its runtime gives it, and a user's own service "
                "what its manager has: of those nothing here is changed.",
-        risk=1,
+        risk=3,
         needs=("limits",),
         node=limits_process.full,
         references=(_EXEC,),

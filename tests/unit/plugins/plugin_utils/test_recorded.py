@@ -61,7 +61,6 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM329": {"present": "on two CPUs what is left beside the one that is pinned is less than a whole one: the kubelet says OutOfcpu"},
     "KM330": {"present": "the lab's kubelets run without a static memory manager"},
     "KM331": {"present": "the lab's nodes have one NUMA node"},
-    "KM403": {"present": "the kernel gives watches for all of the machine's memory; a lab that uses them up takes the machine with it"},
     "KM405": {"present": "file handles are the whole machine's: whoever uses them up stops the tests too"},
     "KM408": {"clear": "no node of the lab has a limit of everybody that is below its services'; test_limits_process.py has one"},
     "KM411": {"present": "no lab fills the machine that it runs on with threads; test_limits_kernel.py has some"},

@@ -81,7 +81,7 @@ def test_a_first_process_that_is_told_makes_up_for_no_worker_that_is_not(node):
     node.walk.update(nofile=[full(), full(pid=51, ticks=None)], units=[unit(APP, ours=None, main=first())])
     step = node.step()
     assert [one["pid"] for one in step.change["processes"]] == [50, 40] and "keeps it until then" in step.note
-    assert f"systemctl daemon-reload and systemctl restart {APP}: that is yours to do" in step.note
+    assert "-e kubemend_allow=service_restart -e kubemend_max_risk=2" in step.note
 
 
 @pytest.mark.parametrize(("has", "line"), [
@@ -195,7 +195,7 @@ def test_a_running_process_that_may_use_select_is_not_told(node, soft, target, t
     assert (one["soft"], one.get("select", False)) == (told, told is None) and step.change["line"] and step.allowed
     assert ("may use select(), and keeps its limit until then" in step.note) == (told is None) == step.expect["later"]
     assert "the kernel does not let us" not in step.note and ("process 50" in step.diff) == (told is not None)
-    assert ("that is yours to do, nothing here restarts a service for a limit" in step.note) == (told is None)
+    assert ("-e kubemend_allow=service_restart -e kubemend_max_risk=2" in step.note) == (told is None)
 
 
 def test_a_runtime_by_the_evidence_of_every_tier(node):
@@ -211,7 +211,66 @@ def test_what_a_restart_of_a_runtime_costs_is_said_where_only_that_is_left(node)
     node.seen["init"].update(cap_sys_resource=False)
     node.seen["processes"][1].update(open=1024, nofile=[1024, 1024], ticks=5)
     note = node.step().note
-    assert "systemctl daemon-reload and systemctl restart containerd.service, which leaves containers running: that is yours to do" in note
+    assert "service_restart, which ends what containerd.service does in that moment, and leaves containers running" in note
+    assert "-e kubemend_allow=service_restart -e kubemend_max_risk=3" in note
+
+
+def restarts(node, *allow, **options):
+    """A service whose process the kernel lets nobody raise, and a restart that is allowed."""
+    node.seen["init"].update(cap_sys_resource=False)
+    return node.steps("service_restart", *allow, **{"max_risk": 3, **options})
+
+
+def test_a_restart_where_nothing_else_gives_it_at_once(node):
+    step, = restarts(node)
+    assert (step.remedy, step.risk, step.allowed, step.change["line"], step.change["restart"], step.limit) == ("unit_limit", 2, True, "655360", 655360, 240)
+    assert step.diff.endswith(f"+LimitNOFILE=655360\nsystemctl daemon-reload; systemctl restart {APP}: process 50 (app) has 2048 -> 655360\n")
+    assert step.guard == {"allow": ["service_restart"]} and "nothing is restarted" not in step.note and step.expect["later"] is False
+    assert restarts(node, max_risk=1)[0].blocked_by == "risk 2 needs -e kubemend_max_risk=2"
+
+
+def test_none_where_the_running_process_can_be_told_or_nobody_allowed_it(node):
+    step, = node.steps("service_restart", max_risk=3)
+    assert "restart" not in step.change and step.risk == 1 and "systemctl" not in step.diff
+    node.seen["init"].update(cap_sys_resource=False)
+    assert "restart" not in node.step().change
+
+
+def test_a_restart_alone_where_our_file_says_it_already(node):
+    node.walk["units"] = [unit(APP, ours="655360")]
+    step, = restarts(node)
+    assert step.change["line"] is None and step.change["restart"] == 655360 and step.diff.startswith("systemctl daemon-reload")
+
+
+def test_a_transient_unit_is_not_restarted(node):
+    node.walk["units"] = [unit(APP, ours=None, fragment_path="/run/systemd/transient/app.service")]
+    assert "restart" not in restarts(node)[0].change
+
+
+@pytest.mark.parametrize("name", ["etcd.service", "systemd-logind.service", "dbus.service"])
+def test_some_are_never_restarted(node, name):
+    node.walk.update(nofile=[full(unit=name)], units=[unit(name, ours=None)])
+    step, = restarts(node)
+    assert not step.allowed and "is not restarted for a limit, whatever is allowed" in step.blocked_by
+    assert "service_restart" not in node.step().note
+
+
+@pytest.mark.parametrize(("held", "risk"), [(["uid-1"], 3), ([], 2), (None, 2)])
+def test_beside_pods_with_devices_it_is_of_the_risk_of_a_kubelets_restart(node, held, risk):
+    node.put("devices", {"running": held})
+    assert restarts(node)[0].risk == risk
+
+
+def test_a_runtimes_restart_is_of_its_own_risk(node):
+    node.walk["nofile"] = []
+    node.seen["processes"][1].update(open=1024, nofile=[1024, 1024], ticks=5)
+    step, = restarts(node)
+    assert (step.risk, step.change["unit"]) == (3, "containerd.service") and "leaves containers running" in step.note
+
+
+def test_a_dropin_that_is_read_later_forbids_a_restart_too(node):
+    node.walk["units"] = [unit(APP, ours=None, sets=[{"path": "/etc/systemd/system/app.service.d/zzz.conf", "line": 2, "text": "LimitNOFILE=9"}])]
+    assert "is read after" in restarts(node)[0].blocked_by
 
 
 def test_several_services_and_what_stands_in_the_way_of_one(node):
