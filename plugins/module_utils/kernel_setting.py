@@ -4,8 +4,8 @@
 """PRIVATE to this collection: kernel settings of this node raised, in one file of ours and in the running kernel.
 
 Where a line of another file is read after ours and decides, it is raised where it stands instead, and nothing else of that file changes. The file first:
-what is in it holds after a reboot, and a program that is killed between the two is ended by doing the second. Nothing is ever lowered:
-where the kernel, or our own file, holds more already, that stays.
+what is in it holds after a reboot, and a program that is killed between the two is ended by doing the second. Nothing is lowered: where the kernel, or our
+own file, holds more already, that stays; unless a step says so (lower), which has the number be exactly that, and nothing else than it saw before.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -29,13 +29,17 @@ LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
 def do(step, wanted, host, dummy_params=None, kernel=KERNEL):
     """(how its proof ended, why, what was seen). step: on whose behalf; wanted: the plan's step, its change {path, settings {key: number}, line}.
 
-    line: of another's file, {number, text}, that is raised there; None for our own file.
+    line: of another's file, {number, text}, that is raised there; None for our own file. lower: its one setting gets exactly its number, where
+    the kernel has `running` still.
     """
-    path, line = wanted["change"]["path"], wanted["change"].get("line")
+    path, line, lower = wanted["change"]["path"], wanted["change"].get("line"), bool(wanted["change"].get("lower"))
     try:
         former = dict((key, read(key, kernel, host)) for key in sorted(wanted["change"]["settings"]))
-        raised = dict((key, max(former[key], int(value))) for key, value in wanted["change"]["settings"].items())
-        record = {"component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": path, "line": line,
+        if lower and any(now not in (wanted["change"].get("running"), int(wanted["change"]["settings"][key])) for key, now in former.items()):
+            raise guard.Refused("the evidence is old: %s of %s is %s, not %s; %s" % (
+                ", ".join(former), host, ", ".join(map(str, former.values())), wanted["change"].get("running"), guard.OLD))
+        raised = dict((key, int(value) if lower else max(former[key], int(value))) for key, value in wanted["change"]["settings"].items())
+        record = {"lower": lower, "component": None, "host": host, "remedy": REMEDY, "limit": SECONDS, "kind": "none", "path": path, "line": line,
                   "settings": raised, "former_settings": former, "expect": {}, "guard": wanted.get("guard"), "former": None}
         if step.check and line:
             own_file.write(path, _merging(record), step)  # which compares, and writes nothing
@@ -48,7 +52,7 @@ def do(step, wanted, host, dummy_params=None, kernel=KERNEL):
     except (ChangeError, OSError) as error:
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
         return proof.ended(step, state, "%s of %s could not be written (%s): nothing was raised; see what lies there" % (path, host, files.one_line(error)))
-    reason = run(raised, kernel, host)
+    reason = run(raised, kernel, host, lower)
     if reason is None:
         return proof.ended(step, proof.PROVEN, None, {"settings": dict((key, [former[key], raised[key]]) for key in raised)})
     return _back(step, record, present, kernel, reason)
@@ -70,15 +74,15 @@ def read(key, kernel, host):
     return int(text)
 
 
-def merged(present, raised):
-    """The bytes of our file with these settings: what else it holds stays, and a higher value of ours too."""
+def merged(present, raised, lower=False):
+    """The bytes of our file with these settings: what else it holds stays, and a higher value of ours too, unless it is to be lowered."""
     lines, left = (present or HEADER).splitlines(True), dict(raised)
     for index, line in enumerate(lines):
         key, equal, value = line.partition(b"=")
         name = key.strip().decode("utf-8", "replace").replace("/", ".")
         if equal and name in raised:
             left.pop(name, None)
-            if not value.strip().isdigit() or int(value) < raised[name]:  # each of them: the last one counts
+            if not value.strip().isdigit() or int(value) < raised[name] or lower and int(value) != raised[name]:  # each of them: the last one counts
                 lines[index] = b"%s = %d\n" % (name.encode(), raised[name])
     if lines and not lines[-1].endswith(b"\n"):
         lines[-1] += b"\n"
@@ -88,7 +92,7 @@ def merged(present, raised):
 def _merging(record):
     """What a step makes of its file: our lines in ours, the one line in another's."""
     if not record.get("line"):
-        return lambda present: merged(present, record["settings"])
+        return lambda present: merged(present, record["settings"], bool(record.get("lower")))
     ((key, number),) = record["settings"].items()
     return lambda present: edited(present, record["line"], key, number)
 
@@ -118,17 +122,18 @@ def key_of(text):
     return name if equal and name and LETTERS.issuperset(name) else None
 
 
-def run(raised, kernel, host):
-    """Tell the kernel, as far as it has less: why it does not have it, or None."""
+def run(raised, kernel, host, lower=False):
+    """Tell the kernel, as far as it has less, or anything else: why it does not have it, or None."""
     for key, number in sorted(raised.items()):
         try:
-            if read(key, kernel, host) < number:
+            now = read(key, kernel, host)
+            if now < number or lower and now != number:
                 with open(place(key, kernel), "wb", buffering=0) as file:
                     file.write(b"%d\n" % number)
             now = read(key, kernel, host)
         except (OSError, guard.Refused) as error:
-            return "%s of %s was not raised to %d: %s" % (key, host, number, files.one_line(error))
-        if now < number:
+            return "%s of %s was not brought to %d: %s" % (key, host, number, files.one_line(error))
+        if now < number or lower and now != number:
             return "%s of %s is %d after %d was written: the kernel, or something that watches it, does not take it" % (key, host, now, number)
     return None
 
@@ -157,5 +162,5 @@ def resumed(record, dummy_step=None, kernel=KERNEL):
             return proof.NOT_DONE, "nothing of it was written"
     except ChangeError as error:
         return proof.NOT_DONE, str(error)
-    reason = run(record["settings"], kernel, record["host"])
+    reason = run(record["settings"], kernel, record["host"], bool(record.get("lower")))
     return (proof.FAILED, reason) if reason else (proof.PROVEN, "the kernel has what %s says" % record["path"])

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PRIVATE to this collection: what a run raised in the running kernel and in running processes, told by a revert, and lowered where that is allowed.
 
-Nothing of it is a file. Lowering takes from programs what they may have begun to use, so that it needs a word of its own; a value that is not what
-the run left is somebody else's.
+Nothing of it is a file. Lowering takes from programs what they may have begun to use, so that it needs a word of its own; to raise again what the run
+lowered takes nothing from anybody, and needs none. A value that is not what the run left is somebody else's.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -21,10 +21,11 @@ RESTORE, RESTORED, REFUSED, KEPT, CONFLICT = "restore", "restored", "refused", "
 class Value:
     """One running value: what it was before the run, and what the run left. read: its value now, None where there is none any more.
 
-    switch: it is no limit, and is never lowered.
+    switch: it is no limit, and is never lowered. up: the run lowered it.
     """
 
-    def __init__(self, name, path, former, left, read, write, switch=False):
+    def __init__(self, name, path, former, left, read, write, switch=False, up=False):
+        self.up = up
         self.name, self.path, self.former, self.left, self.read, self.write, self.switch = name, path, former, left, read, write, switch
 
 
@@ -40,20 +41,20 @@ def rows(run_id, root, allow, refused=(), act=False, kernel=kernel_setting.KERNE
             one["reason"] = "it stays %s: it is a switch that pods need, and no limit" % now
         elif now != value.left:
             one["reason"] = "it is %s, neither what the run left (%s) nor what was before (%s): somebody changed it since" % (now, value.left, value.former)
-            if ALLOW in allow:
+            if ALLOW in allow or value.up:
                 one.update(state=CONFLICT, result=REFUSED)
         elif value.path in refused:
             one["reason"] = "it stays %s, because %s stays" % (now, value.path)
-        elif ALLOW not in allow:
+        elif ALLOW not in allow and not value.up:
             one["reason"] = "it stays %s; it goes back to %s with -e kubemend_run_id=%s -e kubemend_allow=%s" % (now, value.former, run_id, ALLOW)
         else:
-            one.update(_lowered(value) if act else {"state": RESTORE})
+            one.update(_put_back(value) if act else {"state": RESTORE})
         found.append(one)
     return found
 
 
-def _lowered(value):
-    """What became of one that may be lowered."""
+def _put_back(value):
+    """What became of one that may be brought back."""
     try:
         why = value.write()
     except (OSError, guard.Refused) as error:
@@ -95,7 +96,8 @@ def _of_kernel(record, kernel):
         return write
 
     former = record.get("former_settings") or {}
-    return [Value("%s of the running kernel" % key, record.get("path"), former[key], left, reader(key), writer(key, former[key]), key in boot.RUNNING)
+    return [Value("%s of the running kernel" % key, record.get("path"), former[key], left, reader(key), writer(key, former[key]), key in boot.RUNNING,
+                  former[key] > left)
             for key, left in sorted((record.get("settings") or {}).items()) if key in former]
 
 

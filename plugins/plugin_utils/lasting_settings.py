@@ -121,6 +121,14 @@ def asked_for(limits: Limits, key: str) -> Iterable[int]:
     return [*(taken(key, found.value) or 0 for found in decide), *(one.wanted for one in lasting(limits) if one.key == key)]
 
 
+def above(limits: Limits, key: str, number: int) -> list[str]:
+    """The lines of the machine's own files, but for ours, that ask for more than this; a vendor's default is nobody's wish."""
+    decide = [found for found in (limits.at_boot().get(key), limits.by_hand().get(key)) if found]
+    places = [(found.path, found.line, found.value) for found in decide] + [one for found in decide for one in found.overrides]
+    return list(dict.fromkeys(f"{path}:{line}" for path, line, value in places
+                              if path != FILE and not path.startswith(VENDOR) and (taken(key, value) or 0) > number))
+
+
 def later(limits: Limits, key: str, wanted: int) -> Later:
     """What keeps our file from deciding at boot, and what else is to be known of it: `sysctl --system`, files that were not read."""
     name = posixpath.basename(FILE)

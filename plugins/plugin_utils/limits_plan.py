@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PRIVATE to this collection: a kernel setting raised, as a step: only what a fault proved to be exhausted, or not to last.
 
-Where a host is to have the whole profile (the role open_files), a wish for each limit takes the place of a finding.
+Where a host is to have the whole profile (the role open_files), a wish for each limit takes the place of a finding. Such a wish may lower, where
+that is allowed by name and the number is the operator's own: never below what is in use, and never against a file of somebody else's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
 
 RISK = 1
+LOWER = "lower_limits"
 
 
 def raised(scene: Scene) -> Step | None:
@@ -29,6 +31,8 @@ def raised(scene: Scene) -> Step | None:
     if running is None or key not in node_limits.WATCHED:
         return None
     target = int(scene.consent.limits.get(key, node_limits.TARGETS.get(key, 0)))
+    if scene.finding.code != PROFILE and _may_lower(scene, limits, key, running, target):
+        return None  # the wish for it answers
     exhausted = any(short.key == key for short in limits.shortages())
     value = max([running, *lasting_settings.asked_for(limits, key), target if exhausted or _is_wished(scene) else 0])
     later = lasting_settings.later(limits, key, value)
@@ -62,7 +66,43 @@ def profiled(scene: Scene) -> Step | None:
     running = limits.kernel.get(key)
     if running is None:
         return replace(step_of(scene, key, 0, 0, f"what {key} of {scene.finding.host} is could not be read"), diff="", change=None)
-    return None if _has(limits, key, running, int(scene.consent.limits.get(key, node_limits.TARGETS[key]))) else raised(scene)
+    target = int(scene.consent.limits.get(key, node_limits.TARGETS[key]))
+    if _may_lower(scene, limits, key, running, target):
+        return _lowered(scene, limits, key, running, target)
+    return None if _has(limits, key, running, target) else raised(scene)
+
+
+def _may_lower(scene: Scene, limits: node_limits.Limits, key: str, running: int, target: int) -> bool:
+    """Whether the kernel has more than the operator's own number, or will have after a boot, and that is to be lowered."""
+    if not _is_wished(scene) or LOWER not in scene.consent.allow or key not in scene.consent.limits:
+        return False
+    found = limits.at_boot().get(key)
+    return running > target or found is not None and (lasting_settings.taken(key, found.value) or 0) > target
+
+
+def _lowered(scene: Scene, limits: node_limits.Limits, key: str, running: int, target: int) -> Step:
+    """The setting brought down to this number; what it must not be brought down against."""
+    later = lasting_settings.later(limits, key, target)
+    others = lasting_settings.above(limits, key, target)
+    theirs = f"{others[0]} says more, and is not ours to lower: change that line, or take it away, first" if others else None
+    less = f"{later.why}, and {target} is asked for" if later.edit else later.blocked
+    step = step_of(scene, key, running, target, _fenced(scene) or theirs or less or _in_use(limits, key, target))
+    down = f"the kernel: {running} -> {target}\n" if running != target else ""
+    note = "whoever needs more from now on is refused (too many open files, no space left on device); a revert brings the former number back"
+    return replace(step, diff=f"--- {step.target}\n+++ {step.target}\n+{key} = {target}\n{down}", note="; ".join(filter(None, [note, later.note])),
+                   change={**(step.change or {}), "lower": True, "running": running})
+
+
+def _in_use(limits: node_limits.Limits, key: str, target: int) -> str | None:
+    """Why so many are not enough for what is in use, or nobody knows. A queue's length bounds only what waits in it."""
+    if key == node_limits.EVENTS:
+        return None
+    used, whose = limits.in_use(key)
+    if used is None:
+        return f"how many of {key} are in use is not known: ask with -e kubemend_deep=true, as root"
+    if used >= node_limits.FULL * target:
+        return f"{used} of {key} are in use{whose}, for which {target} is not enough: ask for more with -e {node_limits.VARIABLES[key]}=NUMBER"
+    return None
 
 
 def _has(limits: node_limits.Limits, key: str, running: int, target: int) -> bool:

@@ -213,6 +213,17 @@ class Limits:
         if used and used[1] > 0 and used[0] >= FULL * used[1]:
             yield Shortage(FILE_MAX, used[1], None, f"{used[0]} file handles of {used[1]} are in use")
 
+    def in_use(self, key: str) -> tuple[int | None, str]:
+        """(the most that anybody has of it now, by whom); None where that was not counted in full."""
+        if key == FILE_MAX:
+            used = pair(self.seen.get("file_nr"))
+            return (used[0] if used else None), ""
+        rows = [(number(one.get(INOTIFY[key][0])), number(one.get("uid"))) for one in items(self.walk.get("uids"))]
+        if not rows or self.uncounted or any(count is None for count, dummy in rows):
+            return None, ""
+        count, uid = max(rows, key=lambda row: row[0] or 0)
+        return count, f" by {whose(uid)}"
+
     def _of_inotify(self, key: str) -> Iterator[Shortage]:
         counted, trial, error = INOTIFY[key]
         limit, uid = self.kernel.get(key), number(self.tried.get("uid"))

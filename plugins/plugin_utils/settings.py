@@ -29,7 +29,7 @@ DEFAULT_FORMATS = ("terminal", "json", "html")
 REFUSALS = (
     "api_down", "fenced", "pending_changes", "single_control_plane", "kubelet_restart", "capture_restart",
     "body_logging", "reset_without_drain", "force_reset", "revert_runtime", "drain_bare_pods", "drain_local_storage",
-    "keep_cordon", "scheduler_pause", "service_restart",
+    "keep_cordon", "scheduler_pause", "service_restart", "lower_limits",
 )
 COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
 

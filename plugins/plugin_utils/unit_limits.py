@@ -80,7 +80,8 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
     else:
         diff = f"--- {_path(name)}\n+++ {_path(name)}\n+[Service]\n+LimitNOFILE={line}\n" if line else ""
     short = len(running) < len(those) or any((now["soft"] or 0) < target for now in running)
-    if short and running and not passing and unit_restart.ALLOW in scene.consent.allow:
+    # The role that brings a host to the whole profile restarts nothing, whatever is allowed.
+    if short and running and not passing and unit_restart.ALLOW in scene.consent.allow and scene.finding.host not in scene.consent.profile:
         return _restarted(scene, name, those, target, _step(scene, name, line, running, fenced or (_later(told, name) if line else None), diff))
     able = [(one, now) for one in those for now in running if one.pid == now["pid"] and now["soft"] is not None]
     blocked = None if running else "when its processes were started is not known"

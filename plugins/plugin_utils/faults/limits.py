@@ -15,7 +15,7 @@ _EXEC = "https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.ht
 _RAISES = ("Raising it writes one file of ours in /etc/sysctl.d, which is read after the others, and tells the kernel; nothing restarts. Where a line of /etc "
            "is read later still and says less (one of ufw too), the plan names it, raises the number in that line alone, and a revert brings the file's bytes "
            "back; where that is a vendor's file, one of /run, a setting of tuned or a line that excludes the key, nothing is written, and the plan says "
-           "what to do by hand. Nothing is ever lowered, whatever a variable says: for that, change the line that decides and sysctl -w by hand.")
+           "what to do by hand. Nothing is lowered by it, whatever a variable says: the role open_files does that, with kubemend_allow=lower_limits.")
 _SHARED = ("All processes of one user share the limit, those of its containers too, where they have no user namespace of their own: all of root's, as a rule. ")
 
 FAULTS = (

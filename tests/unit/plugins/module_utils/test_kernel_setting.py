@@ -74,7 +74,7 @@ def test_nothing_is_lowered(node):
 
 
 def test_what_the_kernel_does_not_take_is_taken_back(node, monkeypatch):
-    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host: "it is 128 after 8192 was written")
+    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host, lower: "it is 128 after 8192 was written")
     answer = node.do()
     assert answer["state"] == "rolled_back" and "as it was" in answer["reason"] and not node.path.exists() and node.value() == 128
 
@@ -87,14 +87,14 @@ def test_a_kernel_that_keeps_its_value(node, monkeypatch):
 
 def test_a_setting_that_is_gone_meanwhile(node):
     """It can neither be raised nor put back: that is said, and what was interrupted there is not proven."""
-    assert "fs.none of w1 was not raised to 5" in kernel_setting.run({"fs.none": 5}, str(node.kernel), "w1")
+    assert "fs.none of w1 was not brought to 5" in kernel_setting.run({"fs.none": 5}, str(node.kernel), "w1")
     node.do()
     node.place(KEY).unlink()
-    assert "was not raised to 8192" in node.forget()["reason"] and proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+    assert "was not brought to 8192" in node.forget()["reason"] and proof.read(RUN, "01-raise", node.root)["state"] == "failed"
 
 
 def test_what_cannot_be_lowered_again_is_said(node, monkeypatch):
-    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host: node.place(KEY).unlink() or "it was refused")
+    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host, lower: node.place(KEY).unlink() or "it was refused")
     answer = node.do()
     assert answer["state"] == "failed" and "it was refused; and %s of w1 is not 128 again" % KEY in answer["reason"] and not node.path.exists()
 
@@ -111,7 +111,7 @@ def test_a_setting_that_is_no_number_is_refused_before_any_is_raised(node):
 
 def test_half_of_it_is_lowered_again(node, monkeypatch):
     run = kernel_setting.run
-    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host: run({OTHER: raised[OTHER]}, kernel, host) or "the other was refused")
+    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host, lower: run({OTHER: raised[OTHER]}, kernel, host) or "the other was refused")
     node.path.parent.mkdir()
     node.path.write_text("vm.max_map_count = 262144\n")
     answer = node.do({OTHER: 2097152, KEY: 8192})
@@ -323,7 +323,7 @@ def test_a_file_that_is_gone_meanwhile_is_not_made(foreign):
 
 
 def test_what_the_kernel_does_not_take_gives_the_line_back(foreign, monkeypatch):
-    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host: "it is 128 after 8192 was written")
+    monkeypatch.setattr(kernel_setting, "run", lambda raised, kernel, host, lower: "it is 128 after 8192 was written")
     assert foreign.do()["state"] == "rolled_back" and foreign.path.read_bytes() == OTHERS
 
 
@@ -335,3 +335,53 @@ def test_an_interrupted_raise_of_a_line_is_ended(foreign, written, state):
         foreign.path.write_bytes(OTHERS if written is False else b"somebody else's\n")
     foreign.forget()
     assert proof.read(RUN, "01-raise", foreign.root)["state"] == state and foreign.value() == (8192 if written else 128)
+
+
+# Lowered, where a step says so
+
+
+def lower(node, value=64, running=128, **more):
+    step = node.step({KEY: value})
+    step["change"].update({"lower": True, "running": running})
+    return apply_step.work(dict({"run_id": RUN, "root": node.root, "lock": None, "check": False, "step": step}, **more))
+
+
+def test_lowered_in_the_file_and_in_the_kernel(node):
+    node.path.parent.mkdir()
+    node.path.write_text("# mine\n%s = 128\nvm.max_map_count=262144\n" % KEY)
+    assert lower(node, check=True)["state"] == "skipped" and node.value() == 128 and "128" in node.path.read_text()
+    answer = lower(node)
+    assert (answer["state"], answer["seen"]["settings"], node.value()) == ("done", {KEY: [128, 64]}, 64)
+    assert node.path.read_text() == "# mine\n%s = 64\nvm.max_map_count=262144\n" % KEY
+
+
+def test_only_what_the_plan_saw_is_lowered(node):
+    answer = lower(node, running=100)
+    assert answer["state"] == "refused" and "is 128, not 100" in answer["reason"] and node.value() == 128 and not node.path.exists()
+
+
+def test_what_has_the_number_meanwhile_is_written_down(node):
+    """As on nodes that share a kernel, of which another one was first."""
+    node.place(KEY).write_text("64\n")
+    assert lower(node)["state"] == "done" and node.value() == 64 and "= 64" in node.path.read_text()
+
+
+def test_killed_before_the_kernel_was_told_to_lower(node):
+    lower(node)
+    node.place(KEY).write_text("128\n")
+    assert node.forget()["state"] == "done" and node.value() == 64
+
+
+def test_a_revert_raises_again_what_was_lowered_without_any_word(node):
+    lower(node)
+    rows = running_limits.rows(RUN, node.root, [])
+    assert [(one["state"], one["reason"]) for one in rows] == [("restore", None)] and node.value() == 64
+    done = revert_run.reverted({"run_id": NEXT, "reverts": RUN, "root": node.root, "lock": None, "allow": []})
+    assert done["error"] is None and {one["result"] for one in done["paths"]} == {"restored"} and node.value() == 128 and not node.path.exists()
+
+
+def test_a_revert_leaves_what_somebody_set_since(node):
+    lower(node)
+    node.place(KEY).write_text("999\n")
+    (row,) = running_limits.rows(RUN, node.root, [], act=True)
+    assert (row["state"], row["result"]) == ("conflict", "refused") and "somebody changed it since" in row["reason"] and node.value() == 999

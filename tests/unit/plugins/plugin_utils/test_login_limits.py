@@ -254,3 +254,101 @@ def test_a_domain_that_is_no_word_of_ours(node):
 def test_the_profile_leaves_to_it_what_is_above_the_ceiling(node):
     node.limits_d("* hard nofile 2000000\n")
     assert node.lines() == {"root hard nofile": 655360}
+
+
+# Lowered, where that is allowed by name and the number is the operator's own
+
+
+def high(node):
+    """w1 with more inotify instances than are asked for, from a former run of ours."""
+    node.seen["kernel"].update({INSTANCES: "16384", WATCHES: "600000"})
+    node.sysctl((OUR_SYSCTL, f"{INSTANCES} = 16384\n{WATCHES} = 600000\n{EVENTS} = 16384\n"))
+    return node
+
+
+OUR_SYSCTL = "/etc/sysctl.d/99-zz-kubemend.conf"
+
+
+def test_lowered_to_exactly_the_number_that_was_given(node):
+    step = high(node).steps("lower_limits", **{INSTANCES: 4096})[INSTANCES]
+    assert (step.allowed, step.risk, step.target) == (True, 1, OUR_SYSCTL) and "a revert brings the former number back" in step.note
+    assert step.change == {"kind": "kernel_setting", "path": OUR_SYSCTL, "settings": {INSTANCES: 4096}, "lower": True, "running": 16384}
+    assert step.diff == f"--- {OUR_SYSCTL}\n+++ {OUR_SYSCTL}\n+{INSTANCES} = 4096\nthe kernel: 16384 -> 4096\n"
+
+
+@pytest.mark.parametrize(("allow", "limits"), [((), {INSTANCES: 4096}), (("lower_limits",), {}), (("lower_limits",), {INSTANCES: 16384})])
+def test_nothing_is_lowered_without_the_word_or_by_a_default(node, allow, limits):
+    assert INSTANCES not in high(node).steps(*allow, **limits)
+
+
+def test_a_value_that_nobody_wrote_down_is_lowered_and_not_made_to_last(node):
+    node.seen["kernel"][INSTANCES] = "16384"
+    step = node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES]
+    assert step.code == "profile" and step.change["settings"] == {INSTANCES: 4096}
+    assert node.steps(**{INSTANCES: 4096})[INSTANCES].change["settings"] == {INSTANCES: 16384}  # KM407, as ever
+
+
+def test_what_a_boot_would_bring_is_lowered_too(node):
+    high(node).seen["kernel"][INSTANCES] = "4096"
+    step = node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES]
+    assert step.allowed and "the kernel" not in step.diff and step.change["running"] == 4096
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"uids": [{"uid": 1000, "instances": 3900, "watches": 5}, {"uid": 0, "instances": 5, "watches": 5}]},
+     f"3900 of {INSTANCES} are in use by uid 1000, for which 4096 is not enough: ask for more with -e kubemend_inotify_instances=NUMBER"),
+    ({"complete": False}, f"how many of {INSTANCES} are in use is not known: ask with -e kubemend_deep=true"), ({"denied": 3}, "is not known"),
+    ({"uids": []}, "is not known"), ({"uids": [{"uid": 0, "instances": None}]}, "is not known")])
+def test_what_is_in_use_must_fit(node, change, said):
+    high(node).walk.update(change)
+    step = node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES]
+    assert not step.allowed and said in step.blocked_by
+
+
+def test_what_is_in_use_fits_by_a_little(node):
+    high(node).walk["uids"] = [{"uid": 0, "instances": 3891, "watches": 5}]
+    assert node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES].allowed
+
+
+def test_file_handles_by_the_kernels_own_count(node):
+    node.seen["kernel"][FILE_MAX] = "4000000"
+    high(node).sysctl(("/etc/sysctl.d/99-zzz.conf", ""))
+    node.seen["file_nr"] = [1000000, 4000000]
+    assert "1000000 of fs.file-max are in use, for which 1000000 is not enough" in node.steps("lower_limits", **{FILE_MAX: 1000000})[FILE_MAX].blocked_by
+    assert node.steps("lower_limits", **{FILE_MAX: 2000000})[FILE_MAX].allowed
+    node.seen["file_nr"] = None
+    assert "is not known" in node.steps("lower_limits", **{FILE_MAX: 2000000})[FILE_MAX].blocked_by
+
+
+def test_a_queue_that_nobody_can_count(node):
+    high(node).seen["kernel"][EVENTS] = "32768"
+    assert node.steps("lower_limits", **{EVENTS: 16384})[EVENTS].allowed
+
+
+@pytest.mark.parametrize("path", ["/etc/sysctl.d/10-a.conf", "/etc/sysctl.d/99-zzz.conf", "/etc/sysctl.conf", "/run/sysctl.d/50-x.conf"])
+def test_somebody_elses_file_that_says_more_is_named_and_stays(node, path):
+    high(node).sysctl((path, f"{INSTANCES} = 9000\n"))
+    step = node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES]
+    assert not step.allowed and f"{path}:1 says more, and is not ours to lower" in step.blocked_by
+
+
+def test_a_later_file_that_says_less_is_another_matter(node):
+    high(node).sysctl(("/etc/sysctl.d/99-zzz.conf", f"{INSTANCES} = 200\n"))
+    step = node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES]
+    assert not step.allowed and "/etc/sysctl.d/99-zzz.conf:1" in step.blocked_by and "4096 is asked for" in step.blocked_by
+
+
+def test_a_vendors_default_is_nobodys_wish(node):
+    high(node).sysctl(("/usr/lib/sysctl.d/10-a.conf", f"{INSTANCES} = 9000\n"))
+    assert node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES].allowed
+
+
+def test_a_host_that_has_the_number_has_no_step(node):
+    node.seen["kernel"][INSTANCES] = "4096"
+    node.sysctl((OUR_SYSCTL, f"{INSTANCES} = 4096\n"))
+    assert INSTANCES not in node.steps("lower_limits", **{INSTANCES: 4096})
+
+
+def test_without_its_consent_a_fenced_host_is_not_lowered_either(node):
+    high(node).world.api["collectors"]["nodes"]["data"]["items"] = []
+    assert not node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES].allowed

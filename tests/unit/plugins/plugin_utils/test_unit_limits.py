@@ -236,6 +236,15 @@ def test_none_where_the_running_process_can_be_told_or_nobody_allowed_it(node):
     assert "restart" not in node.step().change
 
 
+def test_the_role_that_wants_the_whole_profile_restarts_nothing(node):
+    node.seen["init"].update(cap_sys_resource=False)
+    consent = plan.Consent(3, frozenset({"service_restart"}), profile=frozenset({"w1"}))
+    documents = node.world.documents
+    result, found = judge.examine([*documents.values(), node.world.api], frozenset({"KM404"}), deep=True)
+    step, = plan.plan(result.findings, found, documents.__getitem__, consent, limits_plan.REMEDIES, judge.KEY_DIGITS)
+    assert "restart" not in step.change and step.risk == 1
+
+
 def test_a_restart_alone_where_our_file_says_it_already(node):
     node.walk["units"] = [unit(APP, ours="655360")]
     step, = restarts(node)
