@@ -41,7 +41,7 @@ def check(name, host, allow, path, members):
     why = refused(name)
     block = _block(name, host)
     found = unit.unit(block)
-    if why is None and not found or found["active_state"] != "active" or not found["main_pid"]:
+    if why is None and not (found and found["active_state"] == "active" and found["main_pid"]):
         why = "it has no main process that runs (%s)" % (found["active_state"] if found else "no such unit")
     why = why or _forbids(block) or _takes_along(block, host) or _containers(block, members) or _docker(name, found["main_pid"])
     if why:

@@ -24,6 +24,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, kernel_module, kubelet_restart, kubelet_service, manager_reset
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import boot, command, procfs
 
+from tests.faults import services
 from tests.faults.effects import OURS
 from tests.unit.plugins.module_utils import (
     step_node, test_file_limit, test_kernel_module, test_kernel_setting, test_kubelet_service, test_manager_reset, test_pinned_pod,
@@ -308,6 +309,8 @@ SCENES: dict[str, Scene] = {
     "limits of logins": Scene(of(test_file_limit), lambda node: [node.step()], lambda node: tree(node.path.parent), ("file_limit",),
                               lambda node: node.path),
     "limit of a unit": Scene(_limited, lambda node: [node.step()], lambda node: [tree(node.folder), node.has()], ("unit_limit",), lambda node: node.path),
+    "limit of a unit with its restart": Scene(lambda path, monkeypatch: services.service(path, monkeypatch, apart), services.Service.steps,
+                                              services.Service.state, ("unit_limit",), lambda node: node.path),
     "fstab": Scene(of(test_swap_off), _fstab, lambda node: [tree(node.fstab), node.called], ("swap_persistence",), lambda node: node.fstab),
     "swap unit": Scene(of(test_swap_off), _swap_unit, lambda node: tree(node.path / "system"), ("swap_persistence",),
                        lambda node: node.path / "system" / "dev-sda2.swap"),

@@ -140,11 +140,35 @@ def test_a_limit_that_systemd_does_not_give_is_taken_back(node):
     assert answer["state"] == "rolled_back" and "may have 30 files open, not 50" in answer["reason"] and not node.path.exists()
 
 
+def test_a_limit_that_nobody_can_read_is_no_proof(node, monkeypatch):
+    monkeypatch.setattr(unit_restart.procfs, "rlimit", lambda *_more: None)
+    answer = node.restart()
+    assert answer["state"] == "rolled_back" and "may have nobody knows how many files open, not 50" in answer["reason"] and not node.path.exists()
+
+
+@pytest.mark.parametrize("name", ["etcd.service", "dbus.service"])
+def test_what_hangs_on_it_is_asked_before_whether_it_is_there(node, name):
+    with pytest.raises(unit_restart.guard.Refused, match="more than a service hangs on it"):
+        unit_restart.check(name, "w1", ["service_restart"], str(node.path), [])
+
+
 def test_a_restart_that_systemd_refuses_leaves_the_former_process(node):
     node.does = False
     answer = node.restart()
     assert answer["state"] == "rolled_back" and "the former process (pid %d) still runs; Failed to restart" % node.pid in answer["reason"]
     assert node.now() == (node.pid, 20) and not node.path.exists() and node.asked[-1] == "daemon-reload"
+
+
+def test_one_that_is_up_without_a_main_process_is_not_well(node, monkeypatch):
+    def exits(argv, seconds):
+        told = node.complaint(argv, seconds)
+        if argv[1] == "restart" and node.path.exists():
+            node.end()
+            node.block.update({"ActiveState": ["active"], "SubState": ["exited"], "Result": ["success"]})
+        return told
+    monkeypatch.setattr(command, "complaint", exits)
+    answer = node.restart()
+    assert answer["state"] == "rolled_back" and "it is active (exited, result success)" in answer["reason"] and node.now()[1] == 20
 
 
 def test_what_else_our_file_held_is_there_again(node):
@@ -156,6 +180,7 @@ def test_what_else_our_file_held_is_there_again(node):
 
 @pytest.mark.parametrize(("block", "said"), [
     ({"ActiveState": ["inactive"], "MainPID": ["0"]}, "it has no main process that runs (inactive)"), ({"MainPID": ["0"]}, "no main process"),
+    ({"ActiveState": ["deactivating"]}, "it has no main process that runs (deactivating)"),
     ({"RefuseManualStop": ["yes"]}, "refuses to be stopped"), ({"RefuseManualStart": ["yes"]}, "refuses to be stopped"),
     ({"Type": ["oneshot"]}, "Type=oneshot"), ({"RequiredBy": ["multi-user.target b.service"]}, "b.service would be stopped with it"),
     ({"BoundBy": [OTHER]}, "b.service would be stopped with it"), ({"ConsistsOf": [OTHER]}, "b.service would be stopped with it")])
