@@ -148,8 +148,10 @@ def wait(name, former, soft):
     if pid is None or soft is None:
         return pid, why
     has = procfs.rlimit(files.text("/proc/%d/limits" % pid, 8192, ""), "Max open files")
-    if has is None or 0 <= has[0] < soft:
-        return None, "its process %d may have %s files open, not %d" % (pid, "nobody knows how many" if has is None else has[0], soft)
+    if has is None:
+        return None, "how many files its process %d may have open cannot be read" % pid
+    if 0 <= has[0] < soft:
+        return None, "its process %d may have %d files open, not %d" % (pid, has[0], soft)
     return pid, None
 
 
