@@ -171,6 +171,11 @@ def test_refused_at_the_last_moment(node, line, init, kernel, said):
     assert answer["state"] == "refused" and said in answer["reason"] and not node.folder.exists() and node.has() == [20, 60]
 
 
+def test_a_process_that_took_the_number_meanwhile_is_not_told(node):
+    seen, refused = unit_limit.run([{"pid": node.pid, "ticks": 5, "soft": 50, "hard": 60}])
+    assert (seen, refused, node.has()) == ([], ["process %d has ended" % node.pid], [20, 60])
+
+
 def test_a_dropin_that_is_read_later_is_named(node, tmp_path):
     other = tmp_path / "zz.conf"
     other.write_text("[Service]\nLimitNOFILE=9\n")

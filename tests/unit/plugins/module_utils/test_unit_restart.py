@@ -114,6 +114,15 @@ def test_a_file_that_says_it_already_is_loaded(node):
     assert node.restart(line=None)["state"] == "done" and node.now()[1] == 50
 
 
+def test_our_own_file_is_nobody_elses_change(node):
+    """Written by a run before, and loaded by somebody's daemon-reload since."""
+    node.folder.mkdir()
+    node.path.write_bytes(OURS % 50)
+    os.utime(node.path, (2 ** 31, 2 ** 31))
+    node.block["DropInPaths"] = [str(node.path)]
+    assert node.restart(line=None)["state"] == "done" and node.now()[1] == 50
+
+
 def test_in_check_mode_it_only_looks(node):
     assert node.restart(check=True)["state"] == "skipped" and untouched(node)
     node.block["Type"] = ["oneshot"]
