@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lock of a cluster on one node: whose it is, until when, by which clock."""
 
+import json
 import multiprocessing
 import os
 
@@ -152,3 +153,44 @@ def test_of_many_at_once_one_gets_it(root: str) -> None:
     for process in processes:
         process.join(120)
     assert len(won) == 1 and lock.read(root)["run_id"] == won[0]
+
+
+def demanded(run_id: str, root: str, **more: Any) -> None:
+    with durable.exclusive(root) as folder:
+        lock.demand(run_id, folder, root, **more)
+
+
+def test_who_may_change_the_node(root: str, clock: Clock) -> None:
+    demanded(RUN, root)  # nobody holds it, and nobody has to
+    with pytest.raises(durable.ChangeError, match=f"run {RUN} does not hold the lock of this node any more"):
+        demanded(RUN, root, required=True)
+    lock.acquire(RUN, US, 100, root=root)
+    demanded(RUN, root)
+    demanded(RUN, root, required=True)
+    with pytest.raises(lock.LockHeld, match=f"run {RUN} holds this node for 100 s more"):
+        demanded(OTHER, root)
+
+
+def test_a_lock_whose_time_is_over_allows_nothing_and_forbids_it_still(root: str, clock: Clock) -> None:
+    lock.acquire(RUN, US, 100, root=root)
+    clock.uptime += 100
+    with pytest.raises(durable.ChangeError, match=f"the lock of run {RUN} on this node has run out; renew it or run again"):
+        demanded(RUN, root)
+    with pytest.raises(lock.LockHeld, match="although its time is over"):
+        demanded(OTHER, root)
+
+
+@pytest.mark.parametrize("run_id", [None, 5, "", "x", RUN + "\n", RUN[:-1]])
+def test_what_names_no_run_holds_nothing(root: str, run_id: Any) -> None:
+    with pytest.raises(durable.ChangeError, match="is no run id"):
+        lock.acquire(run_id, US, 100, root=root)
+    assert lock.read(root) is None
+
+
+@pytest.mark.parametrize("change", [{"run_id": "../x"}, {"controller": None}, {"controller": "c1"}])
+def test_a_lock_that_names_no_run_is_not_believed(root: str, change: dict[str, Any]) -> None:
+    lock.acquire(RUN, US, 100, root=root)
+    path = Path(root) / lock.NAME
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(durable.ChangeError, match="cannot be read .it names no run."):
+        lock.read(root)
