@@ -162,5 +162,20 @@ def resumed(record, dummy_step=None, kernel=KERNEL):
             return proof.NOT_DONE, "nothing of it was written"
     except ChangeError as error:
         return proof.NOT_DONE, str(error)
-    reason = run(record["settings"], kernel, record["host"], bool(record.get("lower")))
+    reason = _changed_since(record, kernel) or run(record["settings"], kernel, record["host"], bool(record.get("lower")))
     return (proof.FAILED, reason) if reason else (proof.PROVEN, "the kernel has what %s says" % record["path"])
+
+
+def _changed_since(record, kernel):
+    """Why an interrupted step lowers nothing any more: the kernel has what neither the plan saw nor the step wrote. What raises needs no such look."""
+    if not record.get("lower"):
+        return None
+    for key, number in sorted(record["settings"].items()):
+        try:
+            now, former = read(key, kernel, record["host"]), record["former_settings"][key]
+        except guard.Refused as error:
+            return str(error)
+        if now not in (former, number):
+            return "%s of %s is %d, neither what was before (%d) nor what was asked for (%d): somebody changed it since, and it stays; %s says %d" % (
+                key, record["host"], now, former, number, record["path"], number)
+    return None

@@ -122,24 +122,31 @@ def asked_for(limits: Limits, key: str) -> Iterable[int]:
 
 
 def above(limits: Limits, key: str, number: int) -> list[str]:
-    """The lines of the machine's own files, but for ours, that ask for more than this; a vendor's default is nobody's wish."""
+    """The lines of the machine's own files, but for ours, that ask for more than this; a vendor's default is nobody's wish, unless it decides over ours."""
+    last = sysctl_late.at_boot(limits.seen.get("late"), sysctl_files.at_boot(_with_ours(limits, key, number), (key,)), (key,)).get(key)
+    over = [f"{last.path}:{last.line}"] if last and last.path != FILE and (taken(key, last.value) or 0) > number else []
     decide = [found for found in (limits.at_boot().get(key), limits.by_hand().get(key)) if found]
     places = [(found.path, found.line, found.value) for found in decide] + [one for found in decide for one in found.overrides]
-    return list(dict.fromkeys(f"{path}:{line}" for path, line, value in places
-                              if path != FILE and not path.startswith(VENDOR) and (taken(key, value) or 0) > number))
+    return list(dict.fromkeys(over + [f"{path}:{line}" for path, line, value in places
+                                      if path != FILE and not path.startswith(VENDOR) and (taken(key, value) or 0) > number]))
+
+
+def _with_ours(limits: Limits, key: str, wanted: int) -> list[Mapping[str, Any]]:
+    """The files as they are, and ours with this alone."""
+    ours = {"path": FILE, "name": posixpath.basename(FILE), "kind": "file", "link": None, "text": f"{key} = {wanted}\n", "truncated": False,
+            "binary": False, "error": None}
+    return [*(one for one in limits.records if one.get("path") != FILE), ours]
 
 
 def later(limits: Limits, key: str, wanted: int) -> Later:
     """What keeps our file from deciding at boot, and what else is to be known of it: `sysctl --system`, files that were not read."""
     name = posixpath.basename(FILE)
-    ours = {"path": FILE, "name": name, "kind": "file", "link": None, "text": f"{key} = {wanted}\n", "truncated": False, "binary": False, "error": None}
-    others: Sequence[Mapping[str, Any]] = [one for one in limits.records if one.get("path") != FILE]
-    boot = sysctl_files.at_boot([*others, ours], (key,)).get(key)
-    hand = sysctl_files.by_hand([*others, ours], (key,)).get(key)
+    every = _with_ours(limits, key, wanted)
+    boot, hand = sysctl_files.at_boot(every, (key,)).get(key), sysctl_files.by_hand(every, (key,)).get(key)
     unread = [path for path in limits.unread_sysctl() if path != FILE and not (path.endswith(".conf") and posixpath.basename(path) < name)]
     notes = [f"{', '.join(unread[:3])} could not be read: whether that overrides it is not known"] if unread else []
     if boot is None:
-        line = sysctl_files.excluding(others, key)
+        line = sysctl_files.excluding(every[:-1], key)
         why = f"{line or 'a line'} (-{key}, without a value) is read after {FILE} and keeps it from being set at boot: put a # before that line"
         return Later(why, "; ".join(notes))
     if _is_less(boot, wanted):

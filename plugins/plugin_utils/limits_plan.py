@@ -97,6 +97,10 @@ def _in_use(limits: node_limits.Limits, key: str, target: int) -> str | None:
     """Why so many are not enough for what is in use, or nobody knows. A queue's length bounds only what waits in it."""
     if key == node_limits.EVENTS:
         return None
+    # A try that failed proves more than counting: /proc does not show everybody who holds one.
+    short = next((one for one in limits.shortages() if one.key == key and one.limit >= target), None)
+    if short:
+        return f"{key} is {short.limit} and used up, for which {target} is not enough ({short.shown}): {_more(key)}"
     used, whose = limits.in_use(key)
     if used is None:
         return f"how many of {key} are in use is not known: ask with -e kubemend_deep=true, as root"

@@ -372,6 +372,20 @@ def test_killed_before_the_kernel_was_told_to_lower(node):
     assert node.forget()["state"] == "done" and node.value() == 64
 
 
+@pytest.mark.parametrize("now", [999, 32])
+def test_killed_and_changed_by_somebody_since_is_left(node, now):
+    lower(node)
+    node.place(KEY).write_text("%d\n" % now)
+    assert "is %d, neither what was before (128) nor what was asked for (64)" % now in node.forget()["reason"]
+    assert node.value() == now and proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+
+
+def test_killed_and_its_setting_is_gone(node):
+    lower(node)
+    node.place(KEY).unlink()
+    assert "cannot be read" in node.forget()["reason"] and proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+
+
 def test_a_revert_raises_again_what_was_lowered_without_any_word(node):
     lower(node)
     rows = running_limits.rows(RUN, node.root, [])

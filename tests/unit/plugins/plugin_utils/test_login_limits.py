@@ -310,6 +310,21 @@ def test_what_is_in_use_fits_by_a_little(node):
     assert node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES].allowed
 
 
+@pytest.mark.parametrize("opened", [0, 3])
+def test_what_a_try_proved_to_be_used_up_is_not_lowered_whatever_was_counted(node, opened):
+    """Counting does not see everybody who holds one: here 40 of 16384."""
+    step = high(node).used_up(opened=opened).steps("lower_limits", **{INSTANCES: 4096})[INSTANCES]
+    assert not step.allowed and f"{INSTANCES} is 16384 and used up, for which 4096 is not enough (another inotify instance could not" in step.blocked_by
+    assert "find out who holds so many" in step.blocked_by
+
+
+def test_what_is_used_up_with_less_is_no_reason(node):
+    """128 are used up, and the file's 16384, which were never loaded, are to be 4096."""
+    high(node).used_up().seen["kernel"][INSTANCES] = "128"
+    step = node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES]
+    assert step.allowed and step.change["settings"] == {INSTANCES: 4096} and step.change["running"] == 128
+
+
 def test_file_handles_by_the_kernels_own_count(node):
     node.seen["kernel"][FILE_MAX] = "4000000"
     high(node).sysctl(("/etc/sysctl.d/99-zzz.conf", ""))
@@ -341,6 +356,21 @@ def test_a_later_file_that_says_less_is_another_matter(node):
 def test_a_vendors_default_is_nobodys_wish(node):
     high(node).sysctl(("/usr/lib/sysctl.d/10-a.conf", f"{INSTANCES} = 9000\n"))
     assert node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES].allowed
+
+
+def test_a_vendors_file_that_decides_over_ours_is_named(node):
+    """A boot would bring its number, and every run would lower it again."""
+    high(node).sysctl(("/usr/lib/sysctl.d/99-zzz.conf", f"{INSTANCES} = 9000\n"))
+    step = node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES]
+    assert not step.allowed and "/usr/lib/sysctl.d/99-zzz.conf:1 says more, and is not ours to lower" in step.blocked_by
+
+
+@pytest.mark.parametrize(("reapply", "allowed"), [("0", False), ("1", True)])
+def test_a_profile_of_tuned_that_decides_over_ours_is_named(node, reapply, allowed):
+    rows = [{"key": INSTANCES, "value": "9000", "path": "/usr/lib/tuned/profiles/x/tuned.conf", "line": 4}]
+    high(node).seen["late"] = {"ufw": {"sysctl": None}, "networkd": [], "tuned": {"reapply": reapply, "rows": rows, "unknown": []}}
+    step = node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES]
+    assert step.allowed is allowed and ("/usr/lib/tuned/profiles/x/tuned.conf:4 says more" in (step.blocked_by or "")) is not allowed
 
 
 def test_a_host_that_has_the_number_has_no_step(node):
