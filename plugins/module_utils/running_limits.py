@@ -21,11 +21,11 @@ RESTORE, RESTORED, REFUSED, KEPT, CONFLICT = "restore", "restored", "refused", "
 class Value:
     """One running value: what it was before the run, and what the run left. read: its value now, None where there is none any more.
 
-    switch: it is no limit, and is never lowered. up: the run lowered it.
+    switch: it is no limit, and is never lowered. up: the run lowered it. unit: whose process has it by a restart, so that only another one takes it.
     """
 
-    def __init__(self, name, path, former, left, read, write, switch=False, up=False):
-        self.up = up
+    def __init__(self, name, path, former, left, read, write, switch=False, up=False, unit=None):
+        self.up, self.unit = up, unit
         self.name, self.path, self.former, self.left, self.read, self.write, self.switch = name, path, former, left, read, write, switch
 
 
@@ -39,6 +39,8 @@ def rows(run_id, root, allow, refused=(), act=False, kernel=kernel_setting.KERNE
         one = {"path": value.name, "state": KEPT, "result": KEPT, "changed": False, "component": None, "steps": [], "reason": None}
         if value.switch:
             one["reason"] = "it stays %s: it is a switch that pods need, and no limit" % now
+        elif value.unit:
+            one["reason"] = "it stays %s until systemctl daemon-reload and systemctl restart %s: a revert restarts no service" % (now, value.unit)
         elif now != value.left:
             one["reason"] = "it is %s, neither what the run left (%s) nor what was before (%s): somebody changed it since" % (now, value.left, value.former)
             if ALLOW in allow or value.up:
@@ -108,6 +110,10 @@ def _of_processes(record):
     def writer(one):
         return lambda: unit_limit.told(one["pid"], one["former"])
 
+    fresh = record.get("seen") or {}
+    if record.get("restart") and fresh.get("pid") and fresh.get("ticks") is not None:
+        return [Value("open files of process %d (%s)" % (fresh["pid"], record.get("unit")), record.get("path"), record["processes"][0].get("former"),
+                      None, reader(fresh), None, unit=record.get("unit"))]
     # of the claim, not of the end: a step that was interrupted has no more
     those = [one for one in record.get("processes") or () if one.get("former") and one.get("soft") is not None]
     return [Value("open files of process %d (%s)" % (one["pid"], record.get("unit")), record.get("path"), one["former"],

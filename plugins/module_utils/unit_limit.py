@@ -15,8 +15,9 @@ __metaclass__ = type
 import base64
 import os
 import re
+import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import file_limit, guard, own_file, proof, unit_restart
+from ansible_collections.kubemend.remediation.plugins.module_utils import file_limit, guard, kubelet_restart, own_file, proof, unit_restart
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, limits, procfs, unit
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
@@ -26,6 +27,8 @@ PROC = "/proc"
 LINE = re.compile(r"([1-9][0-9]*)(:([1-9][0-9]*|infinity))?\Z")
 HEADER = b"# Made by kubemend: a process of this unit had as many files open as it may. It counts from its next start after a daemon-reload.\n"
 KEY = b"LimitNOFILE"
+ASKED = "systemd was asked to restart it"
+SETTLED = 5  # seconds until what systemd was asked for has begun
 
 
 def do(step, wanted, host, dummy_params=None, proc=PROC):
@@ -37,7 +40,7 @@ def do(step, wanted, host, dummy_params=None, proc=PROC):
     asked = wanted["change"]
     name, line, restart = asked.get("unit"), asked.get("line"), asked.get("restart")
     try:
-        _demand(name, line, asked["path"], host)
+        _demand(name, line, asked["path"], host, restart)
         those = _there(name, asked.get("processes") or [], proc, host)
         record = {"component": None, "host": host, "remedy": REMEDY, "limit": unit_restart.SECONDS if restart else SECONDS, "kind": "none",
                   "path": asked["path"], "line": line, "unit": name, "processes": those, "expect": {}, "guard": wanted.get("guard"), "former": None}
@@ -77,48 +80,63 @@ def _restarting(name, wanted, host, proc):
 def _restarted(step, record):
     """(state, why, seen) of the restart that the file waits for; the file and the service as they were where it does not come up with its limit."""
     name, host = record["unit"], record["host"]
+    proof.tell(step.run_id, step.step, ASKED, step.root, "phase")
+    if (proof.read(step.run_id, step.step, step.root) or {}).get("phase") != ASKED:  # a later run would not know what to do with it
+        return _back(step, record, "%s of %s was not restarted, because that cannot be recorded" % (name, host), restart=False)
     told = unit_restart.restart(name)
     pid, why = unit_restart.wait(name, record["main"], record["restart"])
-    if pid:
-        return proof.PROVEN, None, {"pid": pid, "line": record["line"]}
-    return _back(step, record, "%s of %s was restarted and is not well: %s" % (name, host, "; ".join(filter(None, [why, told]))))
+    if pid and not why:
+        return proof.PROVEN, None, {"pid": pid, "ticks": procfs.ticks(pid), "line": record["line"]}
+    return _back(step, record, "%s of %s was restarted and %s: %s" % (
+        name, host, "has no more" if pid else "is not well", "; ".join(filter(None, [why, told]))), restart=not pid)
 
 
-def _back(step, record, reason):
-    """Our file as it was, and the unit started with that."""
+def _back(step, record, reason, restart=True):
+    """Our file as it was, and the unit started with that. restart: whether it is down; one that is up is not stopped a second time."""
     name, before = record["unit"], record["before"]
     try:
         own_file.put_back(record["path"], None if before is None else base64.b64decode(before), step)
     except (ChangeError, OSError) as error:
         return proof.FAILED, "%s; and %s was not put back: %s" % (reason, record["path"], files.one_line(error)), {}
-    if _is_former(record):  # systemd did not do it
+    reason = "%s; %s is as it was" % (reason, record["path"])
+    if not restart or _is_former(record):
         unit_restart.reload()
-        return proof.ROLLED_BACK, "%s; it runs as before, and %s is as it was" % (reason, record["path"]), {}
+        if not _under_way(name):
+            return proof.ROLLED_BACK, "%s, and %s runs" % (reason, name), {}
+        return proof.FAILED, "component down: %s, and %s is stopping still: systemd starts it then with that, see that it does (systemctl status %s)" % (
+            reason, name, name), {}
     told = unit_restart.restart(name)
     pid, why = unit_restart.wait(name, None, None)
     if pid:
-        return proof.ROLLED_BACK, "%s; %s is as it was, and it runs with that (pid %d)" % (reason, record["path"], pid), {"pid": pid}
-    return proof.FAILED, "component down: %s; %s is as it was, and it does not come up with that either (%s): look at journalctl -u %s" % (
-        reason, record["path"], "; ".join(filter(None, [why, told])), name), {}
+        return proof.ROLLED_BACK, "%s, and it runs with that (pid %d)" % (reason, pid), {"pid": pid}
+    return proof.FAILED, "component down: %s, and it does not come up with that either (%s): look at journalctl -u %s" % (
+        reason, "; ".join(filter(None, [why, told])), name), {}
+
+
+def _under_way(name):
+    try:
+        return unit_restart.is_stopping(name)
+    except (command.CommandError, OSError):
+        return True
 
 
 def _is_former(record):
     return procfs.ticks(record["main"][0]) == record["main"][1]
 
 
-def _demand(name, line, path, host):
+def _demand(name, line, path, host, restart=None):
     """What may be written, for a unit that is there, where nothing that is read later says less; guard.Refused."""
     if not limits.UNIT.match(name or "") or path.rpartition("/")[2] != limits.OURS or path.rpartition("/")[0].rpartition("/")[2] != name + ".d":
         raise guard.Refused("%s is no unit whose limit is written here" % files.one_line(name, 80))
-    if line is None:
+    if line is None and not restart:
         return
-    words = LINE.match(line)
+    words = LINE.match(str(restart) if line is None else line)
     most = file_limit.ceiling("nofile")
     if words is None or most is None:
         raise guard.Refused("nobody can tell how many files a process of %s may have open: nothing was changed" % host)
     if int(words.group(1)) > most[0] >= 0:
         raise guard.Refused("LimitNOFILE=%s is above %d (%s) on %s: %s would not start with it, and nothing was changed" % (
-            (line,) + most + (host, name)))
+            (line or restart,) + most + (host, name)))
     block = _show(name, host)
     for place in unit.unit(block)["drop_in_paths"]:
         told = [one for one in limits.settings(place, files.text(place, own_file.MAX_FILE, "")) if one["text"].startswith("LimitNOFILE=")]
@@ -232,21 +250,35 @@ def told(pid, pair):
 def resumed(record, step=None, proc=PROC):
     """What was interrupted, ended: (how its proof ends, why). Where our file says it, the processes are told too, or the unit is proven, or as it was."""
     written = record["line"] is None or own_file.says(record["path"], lambda present: merged(present, record["line"]))
-    if record.get("restart") and not _is_former(record):
+    if record.get("phase") == ASKED:
         return _restart_resumed(record, step, written)
     if not written:
         return proof.NOT_DONE, "nothing of it was written"
     if record.get("restart"):  # another operator may allow something else
-        return proof.PROVEN, "the file is written, and %s was not restarted: it counts from its next start" % record["unit"]
+        return (proof.PROVEN, "the file is written, and %s was not restarted: it counts from its next start" % record["unit"]) if record["line"] else (
+            proof.NOT_DONE, "%s was not restarted" % record["unit"])
     refused = run(record["processes"], proc)[1]
     return proof.PROVEN, "; ".join(refused) or "the unit and its processes have it"
 
 
 def _restart_resumed(record, step, written):
-    """A restart goes on without whoever asked for it; one that does not come up is taken back."""
+    """A restart goes on without whoever asked for it. One that is down is started as before, unless somebody stopped it since; one that is up is left."""
     name, host = record["unit"], record["host"]
+    end = time.monotonic() + SETTLED
+    while _is_former(record) and not _under_way(name):
+        if time.monotonic() > end:
+            return proof.PROVEN, "%s was not restarted: what is written counts from its next start" % name
+        time.sleep(0.2)
     pid, why = unit_restart.wait(name, record["main"], record["restart"] if written else None)
+    if pid and not written:
+        return proof.ROLLED_BACK, "%s is as it was, and %s runs with that (pid %d)" % (record["path"], name, pid)
     if pid:
-        return (proof.PROVEN, "%s runs with it (pid %d)" % (name, pid)) if written else (
-            proof.ROLLED_BACK, "%s is as it was, and %s runs with that (pid %d)" % (record["path"], name, pid))
+        return proof.PROVEN, "%s runs with it (pid %d)" % (name, pid) if not why else "%s runs, and %s: the file counts from its next start" % (name, why)
+    try:
+        if unit_restart.is_stopped(name):
+            return proof.PROVEN, "%s was stopped since, and stays so" % name
+        if not _is_former(record) and "kubelet_restart" not in ((record.get("guard") or {}).get("allow") or []):
+            kubelet_restart.demand_no_devices(host)
+    except (command.CommandError, OSError, guard.Refused) as error:
+        return None, "%s of %s is not well (%s), and was left so: %s" % (name, host, why, files.one_line(error))
     return _back(step, record, "%s of %s was restarted by a run that was interrupted, and is not well: %s" % (name, host, why))[:2]

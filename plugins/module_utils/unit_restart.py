@@ -13,20 +13,28 @@ __metaclass__ = type
 
 import json
 import os
+import re
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import guard, kubelet_restart, kubelet_service, pending
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, procfs, unit
 
 ALLOW = "service_restart"
 SECONDS = 240  # a unit may take 90 to stop and as many to start
+STOPS = 180  # seconds that a unit may take to stop: one that may take longer cannot be watched until it is back
 ASKING = 60
 DOCKER, DOCKER_CONFIG = "docker.service", "/etc/docker/daemon.json"
-PROPERTIES = unit.PROPERTIES + ("Type", "KillMode", "RefuseManualStart", "RefuseManualStop", "ControlGroup", "RequiredBy", "BoundBy", "ConsistsOf")
-FOLLOW = ("RequiredBy", "BoundBy", "ConsistsOf")  # who is stopped or restarted with it
+PROPERTIES = unit.PROPERTIES + ("Type", "KillMode", "RefuseManualStart", "RefuseManualStop", "TimeoutStopUSec", "ControlGroup", "RequiredBy", "RequisiteOf",
+                                "BoundBy", "ConsistsOf", "PropagatesStopTo")
+FOLLOW = ("RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "PropagatesStopTo")  # who is stopped or restarted with it
 SPARES = ("process", "none")  # of KillMode: what is in the unit's control group beside its main process lives on
-# Without which the machine, or the cluster, loses more than a service: their restart is never for the sake of a limit.
-NEVER = ("systemd-", "dbus", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "NetworkManager")
-SHIMS = ("containerd-shim", "conmon", "docker-containerd-shim", "runc", "crun")
+# Without which the machine, its network or its disks, or the cluster loses more than a service: their restart is never for the sake of a limit.
+NEVER = ("systemd-", "dbus", "etcd", "kube-", "haproxy", "keepalived", "NetworkManager", "networking", "wicked", "firewalld", "openvswitch", "ovs-", "flanneld",
+         "iscsid", "multipathd", "ceph-", "glusterd")
+SHIMS = ("containerd-shim", "conmon", "docker-containe", "runc", "crun")  # as the kernel cuts their names
+SPAN = {"us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800, "month": 2629800, "y": 31557600}
+FOLDERS = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+CONFIGS = {"ssh": "sshd", "sshd": "ssh"}  # whose folder has another name
+MOST = 500  # files of a configuration that are looked at
 
 
 def refused(name):
@@ -72,12 +80,23 @@ def _forbids(block):
         return "its unit refuses to be stopped or started by hand"
     if _one(block, "Type") == "oneshot":
         return "it does its work once (Type=oneshot), which a restart would do again"
+    stops = seconds_of(_one(block, "TimeoutStopUSec"))
+    if stops is None or stops > STOPS:
+        return "it may take %s to stop, longer than anybody waits here" % (files.one_line(_one(block, "TimeoutStopUSec"), 40) or "nobody knows how long")
     return None
+
+
+def seconds_of(text):
+    """A time span as systemd prints it (1min 30s), None for one without an end, or that is not understood."""
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|min|h|d|w|month|y)\b", text)
+    if not parts or "".join("%s%s" % one for one in parts) != text.replace(" ", ""):
+        return None
+    return sum(float(number) * SPAN[name] for number, name in parts)
 
 
 def _takes_along(block, host):
     """Active units that are stopped or restarted with it."""
-    names = sorted(set(name for key in FOLLOW for value in block.get(key, []) for name in unit.words(value) if not name.endswith(".target")))
+    names = sorted(set(name for key in FOLLOW for value in block.get(key, []) for name in value.split() if not name.endswith(".target")))
     if not names:
         return None
     try:
@@ -101,26 +120,64 @@ def _containers(block, members):
 
 
 def _docker(name, pid):
-    """dockerd ends its containers itself when it stops, unless it was told to leave them."""
+    """dockerd ends its containers itself when it stops, unless it was told to leave them: by a file that is as it was when it started."""
     if name != DOCKER:
         return None
     try:
-        argv, config = procfs.argv(pid), json.loads(files.text(DOCKER_CONFIG, 65536) or "{}")
+        argv = procfs.argv(pid)
+        path = procfs.flag(argv, "config-file") or DOCKER_CONFIG
+        config = json.loads(files.text(path, 65536) or "{}")
     except (OSError, ValueError):
-        argv, config = [], {}
-    told = procfs.flag(argv, "live-restore")
-    spared = told in ("", "true") if told is not None else isinstance(config, dict) and config.get("live-restore") is True
-    return None if spared else "dockerd ends its containers when it stops (no live-restore in %s)" % DOCKER_CONFIG
+        argv, path, config = [], DOCKER_CONFIG, {}
+    told, started, written = procfs.flag(argv, "live-restore"), procfs.started_at(pid), _mtime(path)
+    read = isinstance(config, dict) and config.get("live-restore") is True and started is not None and written is not None and written < started
+    return None if (told in ("", "true") if told is not None else read) else "dockerd ends its containers when it stops (it runs without live-restore)"
 
 
 def _waiting(found, block, path):
-    """What its next start would load beside our drop-in."""
-    pid = found["main_pid"]
-    paths = [one for one in [found["fragment_path"]] + found["drop_in_paths"] + unit.environment_paths(block) if one and one != path]
-    waiting = pending.changes({"started_at": procfs.started_at(pid), "exe": procfs.link(pid, "exe")}, [{"path": one, "mtime": _mtime(one)} for one in paths])
+    """What its next start would load beside our drop-in: files of its unit, and of its own configuration."""
+    pid, name = found["main_pid"], found["name"]
+    known = [one for one in [found["fragment_path"]] + found["drop_in_paths"] if one]
+    paths = [one for one in known + unit.environment_paths(block) + configuration(name, pid) if one != path]
+    waiting = pending.changes({"started_at": procfs.started_at(pid), "exe": procfs.link(pid, "exe")},
+                              [{"path": one, "mtime": _mtime(one)} for one in sorted(set(paths))])
+    waiting += ["%s is not loaded yet" % one for one in _dropins(name) if one not in known + [path]]
     if found["need_daemon_reload"] and not kubelet_restart.only_ours(found, [path]):
         waiting.append(pending.RELOAD)
     return waiting
+
+
+def _dropins(name):
+    """The drop-ins that lie there for it, each by the first folder that has its name."""
+    found = {}
+    for folder in FOLDERS:
+        for one in _listed("%s/%s.d" % (folder, name)):
+            found.setdefault(one, "%s/%s.d/%s" % (folder, name, one))
+    return [found[one] for one in sorted(found) if one.endswith(".conf")]
+
+
+def configuration(name, pid, etc="/etc"):
+    """The files of its own that a program reads as a rule: those that its command line names, and those of its name in /etc."""
+    try:
+        words = [word.partition("=")[2] if word.startswith("-") else word for word in procfs.argv(pid)]
+    except OSError:
+        words = []
+    found, plain = [word for word in words if word.startswith(etc + "/") and os.path.isfile(word)], name[:-len(".service")].partition("@")[0]
+    for one in sorted({plain, CONFIGS.get(plain, plain)}):
+        found += [path for path in ("%s/%s.conf" % (etc, one), "%s/default/%s" % (etc, one), "%s/sysconfig/%s" % (etc, one)) if os.path.isfile(path)]
+        for folder in ("%s/%s" % (etc, one), "%s/%s.d" % (etc, one), "%s/%s.conf.d" % (etc, one)):
+            for top, dummy, names in os.walk(folder):
+                found += [os.path.join(top, each) for each in sorted(names)]
+                if len(found) > MOST:
+                    break
+    return found[:MOST]
+
+
+def _listed(folder):
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _mtime(path):
@@ -143,16 +200,28 @@ def restart(name):
 
 
 def wait(name, former, soft):
-    """(its new main pid, why not): up with another process than former (pid, ticks), for long enough, with as many files as asked. soft: None for any."""
+    """(its new main pid, what is wrong): up with another process than former (pid, ticks), for long enough, and with as many files as asked.
+
+    The pid is None where it is not up; soft: None for any number of files.
+    """
     pid, why = kubelet_service.proven(name, SECONDS, lambda unit_name: _look(unit_name, former))
     if pid is None or soft is None:
         return pid, why
     has = procfs.rlimit(files.text("/proc/%d/limits" % pid, 8192, ""), "Max open files")
     if has is None:
-        return None, "how many files its process %d may have open cannot be read" % pid
-    if 0 <= has[0] < soft:
-        return None, "its process %d may have %d files open, not %d" % (pid, has[0], soft)
-    return pid, None
+        return pid, "how many files its process %d may have open cannot be read" % pid
+    return pid, "its process %d may have %d files open, not %d" % (pid, has[0], soft) if 0 <= has[0] < soft else None
+
+
+def is_stopped(name):
+    """Whether somebody stopped it on purpose, or masked it, as far as systemd says; CommandError, OSError."""
+    block = unit.show([name]).get(name) or {}
+    return _one(block, "LoadState") == "masked" or _one(block, "ActiveState") == "inactive" and _one(block, "Result") == "success"
+
+
+def is_stopping(name):
+    """Whether its end, or its start, is under way; CommandError, OSError."""
+    return _one(unit.show([name]).get(name) or {}, "ActiveState") in ("deactivating", "activating", "reloading")
 
 
 def _look(name, former):

@@ -82,7 +82,7 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
     short = len(running) < len(those) or any((now["soft"] or 0) < target for now in running)
     # The role that brings a host to the whole profile restarts nothing, whatever is allowed.
     if short and running and not passing and unit_restart.ALLOW in scene.consent.allow and scene.finding.host not in scene.consent.profile:
-        return _restarted(scene, name, those, target, _step(scene, name, line, running, fenced or (_later(told, name) if line else None), diff))
+        return _restarted(scene, name, those, target, _step(scene, name, line, running, fenced or _later(told, name), diff))
     able = [(one, now) for one in those for now in running if one.pid == now["pid"] and now["soft"] is not None]
     blocked = None if running else "when its processes were started is not known"
     if running and not (line or able):
@@ -100,7 +100,7 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
              f"what its first process {main.pid} starts has {main.soft} until then" if main and first and first["soft"] is None else "",
              _sooner(name, those) if line and (kept or select) else "",
              f"{name} is a transient unit, and gets no file: only what runs now is told" if passing else "",
-             f"a program that uses select() breaks beyond {SELECT} files" if any(one.soft <= SELECT for one in those) else ""]
+             _select(those)]
     return _step(scene, name, line, running, fenced or (_later(told, name) if line else None) or blocked, diff, "; ".join(filter(None, notes)))
 
 
@@ -109,10 +109,16 @@ def _restarted(scene: Scene, name: str, those: Sequence[Holder], target: int, st
     # What runs with devices may lose them when systemd reads its units again; where nobody knows, the node asks once more.
     held = control_plane.data(scene.document, "devices").get("running")
     pids = ", ".join(f"process {one.pid} ({one.comm}) has {one.soft}" for one in those[:3])
-    return replace(step, risk=RUNTIME if held or _is_runtime(name, those) else RESTARTS, blocked_by=step.blocked_by or unit_restart.refused(name),
+    risky = held or held is None and "kubelet_restart" in scene.consent.allow or _is_runtime(name, those)
+    notes = [ONCE.format(name=name, kept=_price(name, those)), _select(those)]
+    return replace(step, risk=RUNTIME if risky else RESTARTS, blocked_by=step.blocked_by or unit_restart.refused(name),
                    diff=f"{step.diff}systemctl daemon-reload; systemctl restart {name}: {pids} -> {target}\n", limit=unit_restart.SECONDS,
-                   note=ONCE.format(name=name, kept=_price(name, those)), guard={"allow": sorted(scene.consent.allow)},
+                   note="; ".join(filter(None, notes)), guard={"allow": sorted(scene.consent.allow)},
                    change={**(step.change or {}), "restart": target})
+
+
+def _select(those: Sequence[Holder]) -> str:
+    return f"a program that uses select() breaks beyond {SELECT} files" if any(one.soft <= SELECT for one in those) else ""
 
 
 def _is_runtime(name: str, those: Sequence[Holder]) -> bool:

@@ -37,12 +37,13 @@ class Service(test_unit_limit.Node):
         self.gives = lambda: WANTED if dropin.exists() else FORMER
         apart(self.begin)
         super().__init__(path, monkeypatch, self.now())
-        self.block.update({"Type": ["simple"], "KillMode": ["process"], "SubState": ["running"], "Result": ["success"]})
+        self.block.update({"Type": ["simple"], "KillMode": ["process"], "TimeoutStopUSec": ["1min 30s"], "SubState": ["running"], "Result": ["success"]})
         monkeypatch.setattr(unit, "show", lambda names, *_more: {test_unit_limit.APP: {**self.block, "MainPID": [str(self.now())]}})
         monkeypatch.setattr(command, "complaint", self.systemctl)
         monkeypatch.setattr(devices, "running", lambda *_more: set())
         for name in ("STABLE", "PAUSE"):
             monkeypatch.setattr(kubelet_service, name, 0.05)
+        monkeypatch.setattr(unit_limit, "SETTLED", 0.2)
 
     def now(self) -> int:
         return int(self.main.read_text())

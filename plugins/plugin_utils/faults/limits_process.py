@@ -65,8 +65,8 @@ def _more(one: Holder, unit: Mapping[str, Any] | None) -> str:
         if next_start == UNLIMITED or next_start > one.soft:
             return (f"its unit gives {'any number' if next_start == UNLIMITED else next_start} from its next start on; the plan gives the running process as "
                     "much as the kernel lets it have (no more than its hard limit where PID 1 lacks CAP_SYS_RESOURCE, nothing beyond 1024 where it may use "
-                    f"select()); the rest takes systemctl daemon-reload and systemctl restart {one.unit}, which is yours to do: nothing here restarts a "
-                    "service for a limit")
+                    f"select()); the rest takes systemctl daemon-reload and systemctl restart {one.unit}, by hand or by the plan with "
+                    "-e kubemend_allow=service_restart")
         return (f"the plan raises it, in a drop-in of ours for {one.unit} and in the running process, to what -e {VARIABLES[LOGINS]}=NUMBER asks for (by hand: "
                 f"LimitNOFILE= by systemctl edit {one.unit}, and a restart of it)")
     if one.session:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service, proof, unit_limit, unit_restart
+from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service, proof, revert_run, unit_limit, unit_restart
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, devices, procfs, unit
 
 from tests.unit import waiting
@@ -31,15 +31,16 @@ class Systemd(Node):
         self.fragment = path / APP
         self.fragment.write_text("[Service]\n")
         os.utime(self.fragment, (1, 1))
-        self.block.update({"SubState": ["running"], "Result": ["success"], "Type": ["simple"], "KillMode": ["control-group"], "NeedDaemonReload": ["no"],
-                           "FragmentPath": [str(self.fragment)], "MainPID": [str(begun.pid)]})
+        self.block.update({"SubState": ["running"], "Result": ["success"], "Type": ["simple"], "KillMode": ["control-group"],
+                           "NeedDaemonReload": ["no"], "TimeoutStopUSec": ["1min 30s"], "FragmentPath": [str(self.fragment)], "MainPID": [str(begun.pid)]})
         self.others = {OTHER: {"Id": [OTHER], "ActiveState": ["active"]}}
         self.held = set()
         monkeypatch.setattr(unit, "show", self.show)
         monkeypatch.setattr(command, "complaint", self.complaint)
         monkeypatch.setattr(devices, "running", lambda *dummy: self.held)
         monkeypatch.setattr(devices, "names", sorted)
-        for module, name, value in ((kubelet_service, "STABLE", 0.2), (kubelet_service, "PAUSE", 0.05), (unit_restart, "SECONDS", 3)):
+        for module, name, value in ((kubelet_service, "STABLE", 0.2), (kubelet_service, "PAUSE", 0.05), (unit_restart, "SECONDS", 3),
+                                    (unit_limit, "SETTLED", 0.3)):
             monkeypatch.setattr(module, name, value)
 
     def show(self, names, dummy_properties=(), dummy_seconds=5):
@@ -104,7 +105,7 @@ def test_written_restarted_and_the_new_process_has_it(node):
     pid, soft = node.now()
     assert (answer["state"], answer["reason"], answer["changed"], soft) == ("done", "", True, 50) and pid != node.pid
     assert node.path.read_bytes() == OURS % 50 and node.asked == ["daemon-reload", "reset-failed", "restart"]
-    assert answer["seen"] == {"pid": pid, "line": "50"}
+    assert answer["seen"] == {"pid": pid, "ticks": procfs.ticks(pid), "line": "50"}
 
 
 def test_a_file_that_says_it_already_is_loaded(node):
@@ -191,7 +192,10 @@ def test_what_else_our_file_held_is_there_again(node):
     ({"ActiveState": ["inactive"], "MainPID": ["0"]}, "it has no main process that runs (inactive)"), ({"MainPID": ["0"]}, "no main process"),
     ({"ActiveState": ["deactivating"]}, "it has no main process that runs (deactivating)"),
     ({"RefuseManualStop": ["yes"]}, "refuses to be stopped"), ({"RefuseManualStart": ["yes"]}, "refuses to be stopped"),
-    ({"Type": ["oneshot"]}, "Type=oneshot"), ({"RequiredBy": ["multi-user.target b.service"]}, "b.service would be stopped with it"),
+    ({"Type": ["oneshot"]}, "Type=oneshot"), ({"TimeoutStopUSec": ["5min"]}, "it may take 5min to stop"),
+    ({"TimeoutStopUSec": ["infinity"]}, "it may take infinity to stop"), ({"TimeoutStopUSec": [""]}, "nobody knows how long to stop"),
+    ({"RequisiteOf": [OTHER]}, "would be stopped with it"), ({"PropagatesStopTo": [OTHER]}, "would be stopped with it"),
+    ({"RequiredBy": ["multi-user.target b.service"]}, "b.service would be stopped with it"),
     ({"BoundBy": [OTHER]}, "b.service would be stopped with it"), ({"ConsistsOf": [OTHER]}, "b.service would be stopped with it")])
 def test_what_forbids_a_restart(node, block, said):
     node.block.update(block)
@@ -258,6 +262,7 @@ def test_docker_spares_containers_only_with_live_restore(tmp_path, monkeypatch, 
     if config is not None:
         path.write_text(config)
     monkeypatch.setattr(unit_restart, "DOCKER_CONFIG", str(path))
+    monkeypatch.setattr(procfs, "started_at", lambda pid: 2.0 ** 31)
     monkeypatch.setattr(procfs, "argv", lambda pid: ["dockerd", *argv])
     assert (unit_restart._docker("docker.service", 5) is None) == spared and unit_restart._docker(APP, 5) is None
 
@@ -282,17 +287,150 @@ def test_a_unit_that_somebody_changed_is_not_loaded(node):
     assert "its unit was changed and not loaded" in node.restart()["reason"] and untouched(node)
 
 
-def test_killed_before_the_restart_the_file_counts_from_the_next_start(node):
+@pytest.mark.parametrize("line", ["50", None])
+@pytest.mark.parametrize("again", [False, True])
+def test_killed_before_systemd_was_asked(node, monkeypatch, line, again):
+    """Nor is a service restarted that began again by itself meanwhile, with the limit that systemd knows."""
+    with monkeypatch.context() as patched:
+        patched.setattr(unit_limit, "_restarted", lambda step, record: (proof.PROVEN, None, {}))
+        node.restart(line=line)
+    if again:
+        node.end()
+        node.gives = 20
+        node.begin()
+    answer, now = node.interrupted(), node.now()
+    assert answer["state"] == "done" and "was not restarted" in answer["reason"] and proof.unproven(node.root) == []
+    assert now[1] == 20 and (now[0] != node.pid) == again and node.path.exists() == (line is not None) and node.asked == []
+
+
+def test_killed_before_systemd_began(node):
     node.does = False
-    unwritten = unit_limit._restarted
-    unit_limit._restarted = lambda step, record: (proof.PROVEN, None, {})
-    try:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(unit_restart, "wait", lambda *_more: (1, None))
         node.restart()
-    finally:
-        unit_limit._restarted = unwritten
     answer = node.interrupted()
-    assert answer["state"] == "done" and "was not restarted: it counts from its next start" in answer["reason"]
+    assert answer["state"] == "done" and "was not restarted: what is written counts from its next start" in answer["reason"]
     assert node.now() == (node.pid, 20) and node.path.exists() and proof.unproven(node.root) == []
+
+
+def test_nothing_is_restarted_that_no_later_run_would_know_of(node, monkeypatch):
+    monkeypatch.setattr(proof, "tell", lambda *_more: None)
+    answer = node.restart()
+    assert answer["state"] == "rolled_back" and "because that cannot be recorded" in answer["reason"]
+    assert node.now() == (node.pid, 20) and not node.path.exists() and "restart" not in node.asked
+
+
+def test_one_that_somebody_stopped_since_stays_so(node):
+    node.restart()
+    node.end()
+    node.block.update({"ActiveState": ["inactive"], "SubState": ["dead"], "Result": ["success"]})
+    before = list(node.asked)
+    answer = node.interrupted()
+    assert "was stopped since, and stays so" in answer["reason"] and node.asked == before and proof.unproven(node.root) == []
+
+
+def test_one_that_runs_with_less_is_not_restarted_by_a_later_run(node):
+    node.restart()
+    node.end()
+    node.gives = 30
+    node.begin()
+    before = list(node.asked)
+    answer = node.interrupted()
+    assert "may have 30 files open, not 50: the file counts from its next start" in answer["reason"] and node.asked == before and node.now()[1] == 30
+
+
+def test_a_later_run_risks_no_devices_either(node):
+    node.restart()
+    node.end()
+    node.comes_up[True], node.held = False, {"uid-1"}
+    before = list(node.asked)
+    answer = node.interrupted()
+    assert answer["state"] == "failed" and "pods with devices run on w1" in answer["reason"] and node.asked == before
+    assert [one["step"] for one in proof.unproven(node.root)] == ["01-raise"]  # and the run after that tries again
+
+
+def test_one_that_takes_its_time_to_stop_is_not_said_to_run_as_before(node, monkeypatch):
+    def stopping(argv, seconds):
+        node.asked.append(argv[1])
+        if argv[1] == "restart":
+            node.block.update({"ActiveState": ["deactivating"], "SubState": ["stop-sigterm"]})
+        return ""
+    monkeypatch.setattr(command, "complaint", stopping)
+    answer = node.restart()
+    assert answer["state"] == "failed" and "is stopping still: systemd starts it then with that" in answer["reason"] and not node.path.exists()
+    assert node.asked[-1] == "daemon-reload" and node.asked.count("restart") == 1
+
+
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("1min 30s", 90), ("5s", 5), ("500ms", 0.5), ("1h 2min", 3720), ("1min 30.5s", 90.5), ("infinity", None), ("", None), ("5 apples", None), ("5", None)])
+def test_time_spans_as_systemd_prints_them(text, seconds):
+    assert unit_restart.seconds_of(text) == seconds
+
+
+def test_a_limit_that_is_not_given_costs_no_second_restart(node):
+    node.gives = 30
+    assert node.restart()["state"] == "rolled_back" and node.asked.count("restart") == 1 and node.now()[1] == 30
+
+
+def test_a_dropin_that_is_read_after_our_file_is_seen_once_that_is_there(node, tmp_path):
+    node.folder.mkdir()
+    node.path.write_bytes(OURS % 50)
+    other = tmp_path / "zz.conf"
+    other.write_text("[Service]\nLimitNOFILE=30\n")
+    os.utime(other, (1, 1))
+    node.block["DropInPaths"] = ["%s %s" % (node.path, other)]
+    answer = node.restart(line=None)
+    assert answer["state"] == "refused" and "is read after our file and says LimitNOFILE=30" in answer["reason"] and node.asked == []
+
+
+def test_a_dropin_of_somebody_else_that_systemd_has_not_read_is_named(node, tmp_path, monkeypatch):
+    node.folder.mkdir()
+    node.path.write_bytes(OURS % 50)
+    (node.folder / "50-x.conf").write_text("[Service]\nExecStart=\nExecStart=/bin/false\n")
+    node.block["NeedDaemonReload"] = ["yes"]
+    monkeypatch.setattr(unit_restart, "FOLDERS", (str(tmp_path),))
+    answer = node.restart(line=None)
+    assert answer["state"] == "refused" and "%s is not loaded yet" % (node.folder / "50-x.conf") in answer["reason"] and node.asked == []
+
+
+@pytest.mark.parametrize(("name", "path", "argv"), [
+    ("containerd.service", "containerd/config.toml", []), ("crio.service", "crio/crio.conf.d/10-x.conf", []), ("ssh.service", "ssh/sshd_config", []),
+    ("sshd.service", "ssh/sshd_config.d/10-x.conf", []), ("ssh.service", "default/ssh", []), ("app@one.service", "app.conf", []),
+    ("app.service", "other/place.yml", ["app", "--config={etc}/other/place.yml"]), ("app.service", "other/place.yml", ["app", "-c", "{etc}/other/place.yml"])])
+def test_what_a_program_reads_as_a_rule(tmp_path, monkeypatch, name, path, argv):
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("x")
+    monkeypatch.setattr(procfs, "argv", lambda pid: [word.format(etc=tmp_path) for word in argv])
+    assert unit_restart.configuration(name, 5, str(tmp_path)) == [str(file)]
+
+
+def test_its_own_configuration_that_somebody_changed_is_not_loaded(node, tmp_path, monkeypatch):
+    file = tmp_path / "config.toml"
+    file.write_text("x")
+    os.utime(file, (2 ** 31, 2 ** 31))
+    monkeypatch.setattr(unit_restart, "configuration", lambda name, pid: [str(file)])
+    assert "%s is newer than the process" % file in node.restart()["reason"] and untouched(node)
+
+
+def test_docker_with_a_file_that_it_has_not_read_does_not_spare(tmp_path, monkeypatch):
+    path = tmp_path / "daemon.json"
+    path.write_text('{"live-restore": true}')
+    monkeypatch.setattr(unit_restart, "DOCKER_CONFIG", "/nowhere")
+    monkeypatch.setattr(procfs, "argv", lambda pid: ["dockerd", "--config-file", str(path)])
+    for started, spared in ((2.0 ** 31, True), (5.0, False), (None, False)):
+        monkeypatch.setattr(procfs, "started_at", lambda pid, started=started: started)
+        assert (unit_restart._docker("docker.service", 5) is None) == spared
+
+
+def test_a_revert_says_what_the_new_process_keeps(node):
+    node.restart()
+    pid = node.now()[0]
+    for by, allow in ((NEXT, []), ("20261121T110000Z-aaaaaa", ["revert_runtime"])):
+        done = revert_run.reverted({"run_id": by, "reverts": RUN, "root": node.root, "lock": None, "allow": allow})
+        assert done["error"] is None and [(one["result"], one["reason"]) for one in done["paths"]][-1] == (
+            "kept", "it stays [50, 60] until systemctl daemon-reload and systemctl restart app.service: a revert restarts no service")
+    assert not node.path.exists() and node.now() == (pid, 50)
 
 
 def test_killed_while_it_comes_up(node):

@@ -256,7 +256,7 @@ def test_a_transient_unit_is_not_restarted(node):
     assert "restart" not in restarts(node)[0].change
 
 
-@pytest.mark.parametrize("name", ["etcd.service", "systemd-logind.service", "dbus.service"])
+@pytest.mark.parametrize("name", ["etcd.service", "systemd-logind.service", "dbus.service", "haproxy.service", "keepalived.service", "firewalld.service"])
 def test_some_are_never_restarted(node, name):
     node.walk.update(nofile=[full(unit=name)], units=[unit(name, ours=None)])
     step, = restarts(node)
@@ -264,10 +264,19 @@ def test_some_are_never_restarted(node, name):
     assert "service_restart" not in node.step().note
 
 
-@pytest.mark.parametrize(("held", "risk"), [(["uid-1"], 3), ([], 2), (None, 2)])
-def test_beside_pods_with_devices_it_is_of_the_risk_of_a_kubelets_restart(node, held, risk):
+@pytest.mark.parametrize(("held", "allow", "risk"), [
+    (["uid-1"], (), 3), ([], (), 2), (None, (), 2), (None, ("kubelet_restart",), 3), ([], ("kubelet_restart",), 2)])
+def test_beside_pods_with_devices_it_is_of_the_risk_of_a_kubelets_restart(node, held, allow, risk):
+    """Where nobody asked, the node refuses; and where that is allowed, nobody knows better."""
     node.put("devices", {"running": held})
-    assert restarts(node)[0].risk == risk
+    assert restarts(node, *allow)[0].risk == risk
+
+
+def test_a_program_that_may_use_select_is_restarted_with_a_warning(node):
+    node.walk["nofile"] = [full(soft=1024)]
+    assert "a program that uses select() breaks beyond 1024 files" in restarts(node)[0].note
+    node.walk["nofile"] = [full(soft=2048)]
+    assert "select()" not in restarts(node)[0].note
 
 
 def test_a_runtimes_restart_is_of_its_own_risk(node):
@@ -279,6 +288,8 @@ def test_a_runtimes_restart_is_of_its_own_risk(node):
 
 def test_a_dropin_that_is_read_later_forbids_a_restart_too(node):
     node.walk["units"] = [unit(APP, ours=None, sets=[{"path": "/etc/systemd/system/app.service.d/zzz.conf", "line": 2, "text": "LimitNOFILE=9"}])]
+    assert "is read after" in restarts(node)[0].blocked_by
+    node.walk["units"][0]["ours"] = "655360"  # written before that one was
     assert "is read after" in restarts(node)[0].blocked_by
 
 
