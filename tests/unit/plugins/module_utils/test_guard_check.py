@@ -137,3 +137,44 @@ def test_whether_a_start_lacks_nothing(monkeypatch, answers, image, has, wanted)
         raise guard.Refused("no kubelet runs")
     monkeypatch.setattr(guard, "_kubelet", down)
     assert guard.startable(image) is False
+
+
+def manifest(path, component="kube-scheduler"):
+    path.write_text("spec:\n  containers:\n  - command:\n    - %s\n" % component)
+
+
+def test_a_kubelet_without_a_folder_of_static_pods_would_start_nothing(tmp_path):
+    for folder, said in ((None, "has no folder of static pods"), ("", "has no folder of static pods"), (str(tmp_path / "gone"), "cannot be read")):
+        with pytest.raises(guard.Refused, match=said):
+            guard._only_manifest({}, folder, "kube-scheduler", "m2")
+
+
+@pytest.mark.parametrize("step", [{}, {"change": None, "guard": None}, {"change": {"kind": "splice", "path": "/etc/scheduler.conf"}}])
+def test_a_restart_or_another_file_needs_its_one_manifest_too(tmp_path, step):
+    with pytest.raises(guard.Refused, match="no file in .* is a manifest of kube-scheduler"):
+        guard._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
+    manifest(tmp_path / "a.yaml")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    guard._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
+    manifest(tmp_path / "b")
+    with pytest.raises(guard.Refused, match="may hold manifests"):
+        guard._only_manifest(step, str(tmp_path), "kube-scheduler", "m2")
+
+
+def test_what_the_kubelet_starts_from_a_manifest_may_not_run_now(monkeypatch):
+    monkeypatch.setattr(guard.prove, "instances", lambda component: [])
+    assert guard._process({"pid": None}, "kube-scheduler", "m2") is None
+    assert guard._process({"pid": 7, "started_at": 1.0, "restart": "kubelet"}, "kube-scheduler", "m2") is None
+
+
+@pytest.mark.parametrize("told", [None, {}, {"api_servers": []}])
+def test_where_no_api_server_is_named_the_one_of_this_node_is_asked(monkeypatch, told):
+    here = [{"component": "kube-apiserver", "host_network": True, "argv": ["kube-apiserver", "--advertise-address=10.0.0.2"]}]
+    asked = []
+    monkeypatch.setattr(guard.web, "get", lambda *given: asked.append(given[:2]) or {"status": 401, "error": None})
+    others = [dict(here[0], component=name, argv=[name, "--bind-address=10.0.0.9"]) for name in ("kube-scheduler", "etcd")]
+    guard.answering(told, [*others, *here], "m2")
+    assert asked == [("10.0.0.2", 6443)]
+    with pytest.raises(guard.Refused, match="none is known and none runs here"):
+        guard.answering(told, others, "m2")
