@@ -143,7 +143,9 @@ def test_only_plain_absolute_paths(node: Node, path: Any) -> None:
 
 @pytest.mark.parametrize("expected", [None, "", "x" * 64, sha(BEFORE).upper()])
 def test_a_digest_is_demanded(node: Node, expected: Any) -> None:
-    node.refused("sha256", action=lambda: change.compare_and_swap(str(node.file), expected, SPLICES, node.step()))
+    node.refused("sha256 that it should have is missing", action=lambda: change.compare_and_swap(str(node.file), expected, SPLICES, node.step()))
+    node.refused("sha256 that it should have is missing", action=lambda: change.replace(str(node.file), expected, AFTER, node.step()))
+    node.refused("sha256 that it should have is missing", action=lambda: change.move_out(str(node.file), expected, node.step()))
 
 
 @pytest.mark.parametrize("run_id", ["", "x", "../../etc", RUN + "\n", None, 5])
@@ -280,6 +282,23 @@ def test_create(node: Node) -> None:
     link.symlink_to("nowhere")
     node.refused("symbolic link", action=lambda: change.create_file(str(link), b"", node.step()))
     assert not (node.base / "nowhere").exists()
+
+
+@pytest.mark.parametrize("attributes, mode", [(None, 0o644), (change.Attributes(0o600), 0o600), (change.Attributes(0o755), 0o755)])
+def test_a_new_file_is_roots_and_readable_unless_it_is_said_otherwise(node: Node, attributes: Any, mode: int) -> None:
+    if os.getuid():
+        pytest.skip("only root gives files to root")
+    path = node.folder / "new.conf"
+    change.create_file(str(path), b"x", node.step(), attributes)
+    status = path.stat()
+    assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (mode, 0, 0)
+
+
+def test_nothing_is_made_where_a_file_was_to_be_changed(node: Node) -> None:
+    """Whoever changes a file has seen one: its absence is no state to begin from."""
+    node.file.unlink()
+    node.refused("sha256", action=lambda: change.replace(str(node.file), None, AFTER, node.step()))
+    assert not os.listdir(node.folder)
 
 
 def test_create_does_not_replace_what_comes_meanwhile(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
