@@ -7,6 +7,7 @@ import errno
 import os
 import subprocess
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,15 +136,25 @@ def test_how_far_it_is(node: Node) -> None:
     assert path(node).read_text() == "["
 
 
-def test_whether_its_program_is_still_at_work() -> None:
-    with subprocess.Popen(["sleep", "60"]) as child:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        by = {"boot_id": boot, "pid": child.pid, "ticks": proof.ticks(child.pid)}
-        assert proof.alive({"by": by})
-        for other in ({"boot_id": "another"}, {"ticks": by["ticks"] - 1}, {"ticks": None}, {"pid": None}, {"pid": os.getpid(), "ticks": proof.ticks(os.getpid())}):
-            assert not proof.alive({"by": {**by, **other}}), other
-        assert not proof.alive({}) and not proof.alive({"by": None})
-        child.kill()
+@pytest.fixture
+def child() -> Iterator["subprocess.Popen[bytes]"]:
+    made = subprocess.Popen(["sleep", "60"])
+    try:
+        yield made
+    finally:
+        made.kill()
+        made.wait()
+
+
+def test_whether_its_program_is_still_at_work(child: "subprocess.Popen[bytes]") -> None:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    by = {"boot_id": boot, "pid": child.pid, "ticks": proof.ticks(child.pid)}
+    assert proof.alive({"by": by})
+    for other in ({"boot_id": "another"}, {"ticks": by["ticks"] - 1}, {"ticks": None}, {"pid": None}, {"pid": os.getpid(), "ticks": proof.ticks(os.getpid())}):
+        assert not proof.alive({"by": {**by, **other}}), other
+    assert not proof.alive({}) and not proof.alive({"by": None})
+    child.kill()
+    child.wait()
     assert not proof.alive({"by": by}) and not proof.alive({"by": {**by, "ticks": None}})
 
 

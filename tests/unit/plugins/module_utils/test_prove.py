@@ -188,17 +188,26 @@ def test_a_young_one_may_still_refuse_everybody(age, code, refuses):
     assert (lacks == "its configz refuses us (HTTP %d)" % code) is refuses and (refuses or lacks is None)
 
 
+@pytest.fixture
+def child():
+    made = subprocess.Popen(["sleep", "60"])
+    try:
+        yield made
+    finally:
+        made.kill()
+        made.wait()
+
+
 @pytest.mark.parametrize("descriptors", [True, False])
-def test_a_signal_goes_to_that_very_process_only(monkeypatch, descriptors):
+def test_a_signal_goes_to_that_very_process_only(monkeypatch, child, descriptors):
     """A later process of its number is left alone, on a Python that has descriptors of processes and on one that has none."""
     if not descriptors:
         monkeypatch.delattr(os, "pidfd_open", raising=False)
-    with subprocess.Popen(["sleep", "60"]) as child:
-        ticks = proof.ticks(child.pid)
-        other = prove.Instance(child.pid, ticks - 1, [], {"pod_uid": None})
-        assert prove.gone(other) and prove.send(other, signal.SIGKILL) is False and child.poll() is None
-        mine = prove.Instance(child.pid, ticks, [], {"pod_uid": None})
-        assert not prove.gone(mine) and prove.send(mine, signal.SIGTERM) is True and child.wait(60) == -signal.SIGTERM
+    ticks = proof.ticks(child.pid)
+    other = prove.Instance(child.pid, ticks - 1, [], {"pod_uid": None})
+    assert prove.gone(other) and prove.send(other, signal.SIGKILL) is False and child.poll() is None
+    mine = prove.Instance(child.pid, ticks, [], {"pod_uid": None})
+    assert not prove.gone(mine) and prove.send(mine, signal.SIGTERM) is True and child.wait(10) == -signal.SIGTERM
     assert prove.gone(mine) and prove.send(mine, signal.SIGTERM) is False
 
 
