@@ -51,7 +51,8 @@ def test_each_is_asked_of_what_it_is_about(node):
     assert (scene.former, scene.credentials, scene.notes) == (FORMER, [("/pki", True, None)], ["a note"])
     step = node.step
     assert node.asked == {
-        "_kubelet": ("m2",), "_runtime": ({"static_pod_path": "/manifests"}, "i:1", "kube-scheduler", "m2"), "_process": (step["expect"], "kube-scheduler", "m2"),
+        "_kubelet": ("m2",), "_runtime": ({"static_pod_path": "/manifests"}, "i:1", "kube-scheduler", "m2"),
+        "_process": (step["expect"], "kube-scheduler", "m2"),
         "_only_manifest": (step, "/manifests", "kube-scheduler", "m2"), "answering": (step["guard"], EVERYONE, "m2"), "_pending": (step, FORMER, "m2")}
 
 

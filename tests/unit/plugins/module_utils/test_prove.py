@@ -212,9 +212,9 @@ def test_a_signal_goes_to_that_very_process_only(monkeypatch, child, descriptors
 
 
 def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
-    """A scheduler of another cluster in a pod, one whose start is not known, one that is gone, and one of another name."""
-    argvs = {1: [NAME], 2: [NAME], 3: [NAME], 4: ["kube-apiserver"], 5: None, 6: [], 7: [NAME]}
-    monkeypatch.setattr(prove.procfs, "of_interest", lambda: [(pid, NAME) for pid in (1, 2, 3, 5, 6, 7)] + [(4, "kube-apiserver")])
+    """A scheduler of another cluster in a pod, one whose start is not known, one that is gone, and two that are another component."""
+    argvs = {1: [NAME], 2: [NAME], 3: [NAME], 4: ["kube-apiserver"], 5: None, 6: [], 7: [NAME], 8: ["kube-apiserver"]}
+    monkeypatch.setattr(prove.procfs, "of_interest", lambda: [(pid, NAME) for pid in (1, 2, 3, 5, 6, 7, 8)] + [(4, "kube-apiserver")])
 
     def argv(pid):
         if argvs[pid] is None:
@@ -226,3 +226,113 @@ def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
     monkeypatch.setattr(prove.files, "text", lambda path: path)
     monkeypatch.setattr(proof, "ticks", lambda pid: {1: 50, 2: 90}.get(pid, None if pid == 7 else 10))
     assert [(found.pid, found.ticks) for found in prove.instances(NAME)] == [(2, 90), (1, 50)]
+
+
+def test_when_it_was_started_and_which_starts_left_a_log(monkeypatch, tmp_path):
+    mine = prove.Instance(os.getpid(), proof.ticks(os.getpid()), [], {"pod_uid": None})
+    assert abs(mine.started_at - prove.procfs.started_at(os.getpid())) < 1 and mine.started_at > 0
+    monkeypatch.setattr(prove, "LOGS", str(tmp_path) + "/*_%s*_*/*/*.log")
+    for name in ("kube-system_kube-scheduler-m2_u/kube-scheduler/0.log", "kube-system_kube-scheduler-m2_u/kube-scheduler/1.log",
+                 "kube-system_etcd-m2_u/etcd/0.log", "kube-system_kube-scheduler-m2_u/kube-scheduler/note.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert sorted(path.rpartition("/")[2] for path in prove.starts(NAME)) == ["0.log", "1.log"]
+
+
+class Served:
+    """A component's doors and answers: healthz by port, configz by certificate."""
+
+    def __init__(self, monkeypatch, doors, healthz, configz):
+        self.asked, self.configz, self.closed = [], configz, 0
+        monkeypatch.setattr(prove.component_http, "doors", lambda component, argv: doors)
+        monkeypatch.setattr(prove, "healthz", lambda address, port, pairs, seconds, secure: self.asked.append(
+            ("healthz", port, list(pairs), secure)) or healthz[port])
+        monkeypatch.setattr(prove.tls, "context", lambda certificate, key: (certificate, key))
+        monkeypatch.setattr(prove.web, "Connection", self.connect)
+        monkeypatch.setattr(prove.component_http, "configz", lambda answer: answer)
+
+    def connect(self, address, port, seconds, context):
+        answer = self.configz[context and context[0]]
+        self.asked.append(("configz", port, context))
+
+        def request(path):
+            if isinstance(answer, str):
+                raise prove.web.HttpError(answer)
+            return [dict({"leader_election": None}, **answer)]
+
+        def close():
+            self.closed += 1
+        return SimpleNamespace(request=request, close=close)
+
+
+OK = {"status": 200, "body": "[+]ping ok\n[+]leaderElection ok\n", "error": None}
+NONE = {"status": None, "body": "", "error": "refused"}
+PAIRS = [("/a", "cert-a", "key-a"), ("/b", "cert-b", "key-b")]
+ON = {"status": 200, "leader_election": {"LeaderElect": True}}
+
+
+def said(served_by, component=NAME):
+    told = prove.ask(component, one(7), PAIRS)
+    assert served_by.closed == len([asked for asked in served_by.asked if asked[0] == "configz"])
+    return told["port"], told["healthz"], told["check"], told["elect"], told["configz"]
+
+
+def test_what_it_says_of_itself(monkeypatch):
+    served = Served(monkeypatch, [("127.0.0.1", 10259, True)], {10259: OK}, {"cert-a": ON})
+    assert said(served) == (10259, 200, True, True, 200)
+    assert served.asked == [("healthz", 10259, [], True), ("configz", 10259, ("cert-a", "key-a"))]
+
+
+def test_the_door_that_answers(monkeypatch):
+    """Over plain HTTP nobody is asked who they are."""
+    served = Served(monkeypatch, [("127.0.0.1", 10259, True), ("127.0.0.1", 10251, False)], {10259: NONE, 10251: OK}, {None: ON})
+    assert said(served) == (10251, 200, True, True, 200) and served.asked[-1] == ("configz", 10251, None)
+    served = Served(monkeypatch, [("127.0.0.1", 10259, True), ("127.0.0.1", 10251, False)], {10259: OK, 10251: NONE}, {"cert-a": ON})
+    assert said(served)[0] == 10259
+
+
+def test_no_door_answers_or_there_is_none(monkeypatch):
+    served = Served(monkeypatch, [("127.0.0.1", 10259, True)], {10259: NONE}, {})
+    assert said(served) == (10259, None, None, None, None) and prove.ask(NAME, one(7), PAIRS)["error"] == "refused"
+    assert said(Served(monkeypatch, [], {}, {})) == (None, None, None, None, None) and prove.ask(NAME, one(7), PAIRS)["error"] == "it serves on no port"
+
+
+@pytest.mark.parametrize("status, check", [(500, True), (401, None), (403, None), (404, None)])
+def test_who_is_not_well_is_not_asked_further(monkeypatch, status, check):
+    """A healthz that fails names its checks all the same; a refusal names none."""
+    served = Served(monkeypatch, [("127.0.0.1", 10259, True)], {10259: dict(OK, status=status)}, {})
+    assert said(served) == (10259, status, check, None, None)
+
+
+@pytest.mark.parametrize("first, elect, code", [
+    ({"status": 403}, True, 200), ({"status": 401}, True, 200), ("no such file", True, 200), ({"status": 404}, None, 404),
+    ({"status": 200, "leader_election": {"leaderElect": False}}, False, 200),
+    ({"status": 200, "leader_election": {"leaseDuration": 1}}, None, 200)])
+def test_the_next_certificate_is_tried_where_one_is_refused(monkeypatch, first, elect, code):
+    served = Served(monkeypatch, [("127.0.0.1", 10259, True)], {10259: OK}, {"cert-a": first, "cert-b": ON})
+    assert said(served) == (10259, 200, True, elect, code)
+
+
+def test_where_every_certificate_is_refused(monkeypatch):
+    served = Served(monkeypatch, [("127.0.0.1", 10259, True)], {10259: OK}, {"cert-a": {"status": 403}, "cert-b": {"status": 403}})
+    assert said(served) == (10259, 200, True, None, 403)
+
+
+def test_only_an_api_server_is_shown_certificates_for_its_healthz(monkeypatch):
+    served = Served(monkeypatch, [("10.0.0.1", 6443, True)], {6443: OK}, {"cert-a": {"status": 404}})
+    said(served, "kube-apiserver")
+    assert served.asked[0] == ("healthz", 6443, PAIRS, True)
+
+
+def test_a_certificate_that_cannot_be_used_is_no_answer(monkeypatch):
+    """The next one may be."""
+    def context(*pair):
+        if pair == ("cert-a", "key-a"):
+            raise prove.web.HttpError("no such file")
+        return pair
+    monkeypatch.setattr(prove.tls, "context", context)
+    monkeypatch.setattr(prove.web, "get", lambda address, port, path, seconds, pair: {"status": 200 if pair == ("cert-b", "key-b") else 401, "error": None})
+    assert prove.healthz("10.0.0.1", 6443, PAIRS)["status"] == 200
+    assert prove.healthz("10.0.0.1", 6443, PAIRS[:1]) == {"status": 401, "error": "no such file"}
+    monkeypatch.setattr(prove.web, "get", lambda address, port, path, seconds, pair: {"status": 401, "error": pair})
+    assert prove.healthz("127.0.0.1", 10251, PAIRS, secure=False) == {"status": 401, "error": None}
