@@ -384,3 +384,31 @@ def test_a_folder_that_was_made_for_nothing_goes_again(node: Node, monkeypatch: 
         with pytest.raises(durable.ChangeError, match="ausearch"):
             change.create_file(str(path), b"x", node.step(), make_folder=True)
         assert path.parent.exists() is left and not path.exists()
+
+
+def test_a_folder_that_is_there_is_used_as_it_is(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its mode is changed, nor is it taken away where nothing came to lie in it."""
+    folder = node.base / "drop-in"
+    folder.mkdir(0o700)
+    change.create_file(str(folder / "x.conf"), b"x", node.step(), make_folder=True)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and os.listdir(folder) == ["x.conf"]
+    (folder / "x.conf").unlink()
+
+    def refuse(*dummy: object) -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(target, "write_temporary", refuse)
+    with pytest.raises(durable.ChangeError):
+        change.create_file(str(folder / "x.conf"), b"x", node.step(), make_folder=True)
+    assert folder.is_dir()
+
+
+def test_only_the_folder_itself_is_made_and_it_is_on_the_disk_before_its_file(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(durable.ChangeError, match="was not made"):
+        change.create_file(str(node.base / "no" / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True)
+    assert not (node.base / "no").exists()
+    done, sync, write = [], durable.sync_folder, target.write_temporary
+    monkeypatch.setattr(durable, "sync_folder", lambda path, *more: done.append(path) or sync(path, *more))
+    monkeypatch.setattr(target, "write_temporary", lambda *given: done.append("its bytes") or write(*given))
+    change.create_file(str(node.base / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True)
+    assert done.index(str(node.base)) < done.index("its bytes")
