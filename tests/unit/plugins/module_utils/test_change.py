@@ -412,3 +412,40 @@ def test_only_the_folder_itself_is_made_and_it_is_on_the_disk_before_its_file(no
     monkeypatch.setattr(target, "write_temporary", lambda *given: done.append("its bytes") or write(*given))
     change.create_file(str(node.base / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True)
     assert done.index(str(node.base)) < done.index("its bytes")
+
+
+def _interrupted(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ended by somebody, neither refused nor failed, once its intent is on the disk."""
+    with monkeypatch.context() as patch:
+        patch.setattr(target, "write_temporary", _power_cut)
+        with pytest.raises(KeyboardInterrupt):
+            node.swap()
+
+
+def test_who_is_ended_leaves_its_change_open(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    _interrupted(node, monkeypatch)
+    assert node.bytes() == BEFORE and node.results() == [None] and [item["state"] for item in node.pending()] == ["before"]
+
+
+def test_an_open_change_of_another_file_is_in_nobodys_way(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = node.base / "other.conf"
+    other.write_bytes(b"x")
+    _interrupted(node, monkeypatch)
+    change.replace(str(other), sha(b"x"), b"y", node.step(NEXT))
+    assert other.read_bytes() == b"y" and len(node.pending()) == 1
+
+
+def test_an_open_change_of_which_nobody_knows_what_it_changed_is_in_everybodys(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = node.base / "other.conf"
+    other.write_bytes(b"x")
+    _interrupted(node, monkeypatch)
+    intent, = [path for path in node.root.glob("journal/*/*.json") if not path.name.endswith(".end.json")]
+    intent.write_text("{")
+    node.refused("was interrupted", "KM902", action=lambda: change.replace(str(other), sha(b"x"), b"y", node.step(NEXT)))
+    assert other.read_bytes() == b"x"
+
+
+def test_a_file_of_several_names_is_moved_out_by_one_of_them(node: Node) -> None:
+    os.link(node.file, node.base / "second")
+    change.move_out(str(node.file), sha(BEFORE), node.step())
+    assert not node.file.exists() and (node.base / "second").read_bytes() == BEFORE

@@ -162,12 +162,13 @@ def test_where_only_its_process_counts_it_is_not_asked(story):
 
 
 @pytest.mark.parametrize("want, said", [
-    ({"argv": [NAME, "--v=2"]}, None), ({"argv": [NAME]}, "former command line"), ({"argv": [NAME, "--v=2", "--x"]}, "former command line"),
+    ({"argv": [NAME, "--v=2", "--x", "--y=T"]}, None), ({"argv": [NAME]}, "former command line"), ({"argv": [NAME, "--v=2"]}, "former command line"),
     ({"flags": {"v": "2"}}, None), ({"flags": {"v": "3"}}, "runs with --v = 2, not = 3"), ({"flags": {"v": None}}, "runs with --v = 2, not not set"),
     ({"flags": {"w": None}}, None), ({"flags": {"w": "true"}}, "runs with --w not set, not = true"), ({"flags": {"a": None, "v": "9"}}, "--v"),
+    ({"flags": {"x": "true"}}, None), ({"flags": {"y": "true"}}, None), ({"flags": {"v": "true"}}, "runs with --v"), ({"flags": {"x": "1"}}, "runs with --x"),
 ])
 def test_the_command_line_that_is_wanted(want, said):
-    told = prove.Want(NAME, **want).misfit(one(7, "--v=2"))
+    told = prove.Want(NAME, **want).misfit(one(7, "--v=2", "--x", "--y=T"))
     assert said in told if said else told is None
 
 
@@ -180,6 +181,12 @@ def test_the_command_line_that_is_wanted(want, said):
 def test_what_it_must_have_shown(told, elect, said):
     lacks = prove.Want(NAME, elect=elect).lacking(told, 60)
     assert said in lacks if said else lacks is None
+
+
+@pytest.mark.parametrize("told, elect", [(WELL, None), (OFF, None), (dict(OFF, healthz=500), True), (SICK, True), (dict(WELL, elect=None, check=None), True)])
+def test_what_is_no_contradiction(told, elect):
+    """Where it does not matter, or one that is not well says anything at all: there is time left for it."""
+    assert prove.Want(NAME, elect=elect).contrary(told) is None
 
 
 @pytest.mark.parametrize("age, code, refuses", [(24, 403, True), (24, 401, True), (26, 403, False), (24, 404, False)])
@@ -287,6 +294,7 @@ def test_the_door_that_answers(monkeypatch):
     """Over plain HTTP nobody is asked who they are."""
     served = Served(monkeypatch, [("127.0.0.1", 10259, True), ("127.0.0.1", 10251, False)], {10259: NONE, 10251: OK}, {None: ON})
     assert said(served) == (10251, 200, True, True, 200) and served.asked[-1] == ("configz", 10251, None)
+    assert prove.ask(NAME, one(7), [])["configz"] == 200
     served = Served(monkeypatch, [("127.0.0.1", 10259, True), ("127.0.0.1", 10251, False)], {10259: OK, 10251: NONE}, {"cert-a": ON})
     assert said(served)[0] == 10259
 
@@ -331,7 +339,8 @@ def test_a_certificate_that_cannot_be_used_is_no_answer(monkeypatch):
             raise prove.web.HttpError("no such file")
         return pair
     monkeypatch.setattr(prove.tls, "context", context)
-    monkeypatch.setattr(prove.web, "get", lambda address, port, path, seconds, pair: {"status": 200 if pair == ("cert-b", "key-b") else 401, "error": None})
+    monkeypatch.setattr(prove.web, "get", lambda address, port, path, seconds, pair: {
+        "status": 400 if pair is None else 200 if pair == ("cert-b", "key-b") else 401, "error": None})
     assert prove.healthz("10.0.0.1", 6443, PAIRS)["status"] == 200
     assert prove.healthz("10.0.0.1", 6443, PAIRS[:1]) == {"status": 401, "error": "no such file"}
     monkeypatch.setattr(prove.web, "get", lambda address, port, path, seconds, pair: {"status": 401, "error": pair})
