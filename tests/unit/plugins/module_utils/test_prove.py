@@ -345,3 +345,13 @@ def test_a_certificate_that_cannot_be_used_is_no_answer(monkeypatch):
     assert prove.healthz("10.0.0.1", 6443, PAIRS[:1]) == {"status": 401, "error": "no such file"}
     monkeypatch.setattr(prove.web, "get", lambda address, port, path, seconds, pair: {"status": 401, "error": pair})
     assert prove.healthz("127.0.0.1", 10251, PAIRS, secure=False) == {"status": 401, "error": None}
+
+
+@pytest.mark.parametrize("told, elect", [
+    (WELL, True), (dict(WELL, elect=None), True), (dict(WELL, elect=False), False), (dict(WELL, elect=None, check=None), None)])
+def test_what_a_step_tells_of_its_proof(told, elect):
+    """By its configz where that says it, else by its healthz."""
+    found = prove.Proof()
+    assert (found.ok, found.seen()) == (False, {"pid": None, "started_at": None, "elect": None, "healthz": None, "configz": None})
+    found.told, found.instance = told, SimpleNamespace(pid=7, started_at=5.0)
+    assert found.seen() == {"pid": 7, "started_at": 5.0, "elect": elect, "healthz": 200, "configz": 200}
