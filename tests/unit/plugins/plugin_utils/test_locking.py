@@ -114,7 +114,7 @@ def test_the_node_s_side(tmp_path: Path) -> None:
     assert cluster_lock.run({**params, "check": True})["lock"] is None and not os.path.exists(root)
     assert cluster_lock.run({**params, "state": "renewed"})["held"] is False
     first = cluster_lock.run(params)
-    assert (first["held"], first["changed"], first["lock"]["run_id"]) == (True, True, RUN)
+    assert (first["held"], first["changed"], first["lock"]["run_id"], first["lock"]["controller"]["pid"]) == (True, True, RUN, 1)
     assert cluster_lock.run(params)["changed"] is False
     refused = cluster_lock.run({**params, "run_id": OTHER})
     assert (refused["held"], refused["lock"]["run_id"]) == (False, RUN) and RUN in refused["message"]
@@ -135,7 +135,7 @@ def test_a_step_that_is_still_at_work_keeps_its_lock_and_everybody_out(tmp_path:
     assert (kept["held"], kept["changed"], kept["lock"]["run_id"]) == (True, False, RUN) and lock.read(root)["run_id"] == RUN
     for take in (None, RUN):
         refused = cluster_lock.run({**params, "run_id": OTHER, "take": take})
-        assert (refused["held"], refused["working"]) == (False, RUN) and "01-m1-x" in refused["message"]
+        assert (refused["held"], refused["changed"], refused["working"]) == (False, False, RUN) and "01-m1-x" in refused["message"]
         found = locking.said("m1", "a", "ok", "", refused, OTHER)
         assert found.working == RUN and not found.held
     proof.end(RUN, "01-m1-x", proof.PROVEN, root=root)
