@@ -262,7 +262,8 @@ def _look(want, credentials, found, state):
         found.reason = misfit or "no process of %s runs" % want.component
         return
     found.instance = right
-    if len(running) > 1:  # whoever of them holds the port would answer
+    if len(running) > 1:  # whoever of them holds the port would answer, and may have answered before
+        found.shown_at = None
         found.reason = "another process (pid %d) still runs" % next(one.pid for one in running if one is not right)
         return
     if found.shown_at is not None and time.monotonic() - state.asked_at < AGAIN:

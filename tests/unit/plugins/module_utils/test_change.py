@@ -143,7 +143,9 @@ def test_only_plain_absolute_paths(node: Node, path: Any) -> None:
 
 @pytest.mark.parametrize("expected", [None, "", "x" * 64, sha(BEFORE).upper()])
 def test_a_digest_is_demanded(node: Node, expected: Any) -> None:
-    node.refused("sha256", action=lambda: change.compare_and_swap(str(node.file), expected, SPLICES, node.step()))
+    node.refused("sha256 that it should have is missing", action=lambda: change.compare_and_swap(str(node.file), expected, SPLICES, node.step()))
+    node.refused("sha256 that it should have is missing", action=lambda: change.replace(str(node.file), expected, AFTER, node.step()))
+    node.refused("sha256 that it should have is missing", action=lambda: change.move_out(str(node.file), expected, node.step()))
 
 
 @pytest.mark.parametrize("run_id", ["", "x", "../../etc", RUN + "\n", None, 5])
@@ -282,6 +284,23 @@ def test_create(node: Node) -> None:
     assert not (node.base / "nowhere").exists()
 
 
+@pytest.mark.parametrize("attributes, mode", [(None, 0o644), (change.Attributes(0o600), 0o600), (change.Attributes(0o755), 0o755)])
+def test_a_new_file_is_roots_and_readable_unless_it_is_said_otherwise(node: Node, attributes: Any, mode: int) -> None:
+    if os.getuid():
+        pytest.skip("only root gives files to root")
+    path = node.folder / "new.conf"
+    change.create_file(str(path), b"x", node.step(), attributes)
+    status = path.stat()
+    assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (mode, 0, 0)
+
+
+def test_nothing_is_made_where_a_file_was_to_be_changed(node: Node) -> None:
+    """Whoever changes a file has seen one: its absence is no state to begin from."""
+    node.file.unlink()
+    node.refused("sha256", action=lambda: change.replace(str(node.file), None, AFTER, node.step()))
+    assert not os.listdir(node.folder)
+
+
 def test_create_does_not_replace_what_comes_meanwhile(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     write = target.write_temporary
     path = node.folder / "new"
@@ -365,3 +384,68 @@ def test_a_folder_that_was_made_for_nothing_goes_again(node: Node, monkeypatch: 
         with pytest.raises(durable.ChangeError, match="ausearch"):
             change.create_file(str(path), b"x", node.step(), make_folder=True)
         assert path.parent.exists() is left and not path.exists()
+
+
+def test_a_folder_that_is_there_is_used_as_it_is(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its mode is changed, nor is it taken away where nothing came to lie in it."""
+    folder = node.base / "drop-in"
+    folder.mkdir(0o700)
+    change.create_file(str(folder / "x.conf"), b"x", node.step(), make_folder=True)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and os.listdir(folder) == ["x.conf"]
+    (folder / "x.conf").unlink()
+
+    def refuse(*dummy: object) -> None:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(target, "write_temporary", refuse)
+    with pytest.raises(durable.ChangeError):
+        change.create_file(str(folder / "x.conf"), b"x", node.step(), make_folder=True)
+    assert folder.is_dir()
+
+
+def test_only_the_folder_itself_is_made_and_it_is_on_the_disk_before_its_file(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(durable.ChangeError, match="was not made"):
+        change.create_file(str(node.base / "no" / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True)
+    assert not (node.base / "no").exists()
+    done, sync, write = [], durable.sync_folder, target.write_temporary
+    monkeypatch.setattr(durable, "sync_folder", lambda path, *more: done.append(path) or sync(path, *more))
+    monkeypatch.setattr(target, "write_temporary", lambda *given: done.append("its bytes") or write(*given))
+    change.create_file(str(node.base / "drop-in" / "x.conf"), b"x", node.step(), make_folder=True)
+    assert done.index(str(node.base)) < done.index("its bytes")
+
+
+def _interrupted(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ended by somebody, neither refused nor failed, once its intent is on the disk."""
+    with monkeypatch.context() as patch:
+        patch.setattr(target, "write_temporary", _power_cut)
+        with pytest.raises(KeyboardInterrupt):
+            node.swap()
+
+
+def test_who_is_ended_leaves_its_change_open(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    _interrupted(node, monkeypatch)
+    assert node.bytes() == BEFORE and node.results() == [None] and [item["state"] for item in node.pending()] == ["before"]
+
+
+def test_an_open_change_of_another_file_is_in_nobodys_way(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = node.base / "other.conf"
+    other.write_bytes(b"x")
+    _interrupted(node, monkeypatch)
+    change.replace(str(other), sha(b"x"), b"y", node.step(NEXT))
+    assert other.read_bytes() == b"y" and len(node.pending()) == 1
+
+
+def test_an_open_change_of_which_nobody_knows_what_it_changed_is_in_everybodys(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = node.base / "other.conf"
+    other.write_bytes(b"x")
+    _interrupted(node, monkeypatch)
+    intent, = [path for path in node.root.glob("journal/*/*.json") if not path.name.endswith(".end.json")]
+    intent.write_text("{")
+    node.refused("was interrupted", "KM902", action=lambda: change.replace(str(other), sha(b"x"), b"y", node.step(NEXT)))
+    assert other.read_bytes() == b"x"
+
+
+def test_a_file_of_several_names_is_moved_out_by_one_of_them(node: Node) -> None:
+    os.link(node.file, node.base / "second")
+    change.move_out(str(node.file), sha(BEFORE), node.step())
+    assert not node.file.exists() and (node.base / "second").read_bytes() == BEFORE

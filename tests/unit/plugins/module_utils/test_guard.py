@@ -42,7 +42,8 @@ def test_its_own_answer_does_not_count(monkeypatch, servers, answers, word):
     assert word in str(refused.value) and "no API server but the one of m2 is well" in str(refused.value)
 
 
-@pytest.mark.parametrize("first, second, wanted", [(200, None, 200), (401, 200, 200), (403, 403, 403), (None, 200, None), (500, 200, 500)])
+@pytest.mark.parametrize("first, second, wanted", [
+    (200, None, 200), (401, 200, 200), (403, 200, 200), (403, 403, 403), (404, 200, 404), (None, 200, None), (500, 200, 500)])
 def test_who_may_ask_a_server_that_lets_nobody_ask(monkeypatch, first, second, wanted):
     given = iter([first, second])
     monkeypatch.setattr(prove.web, "get", lambda *dummy: {"status": next(given), "body": "", "error": None})

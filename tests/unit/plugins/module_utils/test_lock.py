@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lock of a cluster on one node: whose it is, until when, by which clock."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -123,7 +124,44 @@ def test_limits(root: str, seconds: float) -> None:
     assert not os.path.exists(root)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"run_id": "x", "controller": {}}', '{"run_id": 5}', "\0", "9" * 5000])
+def test_the_longest_lock_is_granted_and_renewing_obeys_the_same_limits(root: str, clock: Clock) -> None:
+    assert lock.acquire(RUN, US, lock.MAX_SECONDS, root=root)["remaining"] == lock.MAX_SECONDS
+    lock.renew(RUN, 60, root)
+    for seconds in (0, -1, float("nan"), lock.MAX_SECONDS + 1):
+        with pytest.raises(durable.ChangeError, match="lasts between"):
+            lock.renew(RUN, seconds, root)
+    assert lock.read(root)["remaining"] == 60
+
+
+@pytest.mark.parametrize("run_id", [None, 5, "", "x", "../" + RUN, RUN + "\n", RUN + "0"])
+def test_only_a_run_holds_a_node(root: str, run_id: Any) -> None:
+    """What else was written as its holder would be no lock that anybody can read, and block the node."""
+    with pytest.raises(durable.ChangeError, match="is no run id"):
+        lock.acquire(run_id, US, 60, root=root)
+    assert not os.path.exists(root)
+
+
+def test_a_full_disk_leaves_the_lock_as_it_was(root: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock.acquire(RUN, US, 60, root=root)
+
+    def full(*dummy: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "put", full)
+        patch.setattr(durable, "unlink", full)
+        with pytest.raises(durable.ChangeError, match="was not written"):
+            lock.renew(RUN, 100, root)
+        with pytest.raises(durable.ChangeError, match="was not released"):
+            lock.release(RUN, root)
+    assert (lock.read(root)["run_id"], lock.read(root)["remaining"]) == (RUN, 60)
+
+
+WHOLE = {"run_id": RUN, "controller": {}, "boot_id": "boot-1", "granted_uptime": 1.0, "seconds": 60}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"run_id": "x", "controller": {}}', '{"run_id": 5}', "\0", "9" * 5000,
+                                  json.dumps({**WHOLE, "run_id": "x"}), json.dumps({**WHOLE, "controller": []})])
 def test_a_lock_that_is_none_blocks_and_says_how_to_go_on(root: str, text: str) -> None:
     os.mkdir(root, 0o700)
     Path(root, "lock").write_text(text)
@@ -178,19 +216,3 @@ def test_a_lock_whose_time_is_over_allows_nothing_and_forbids_it_still(root: str
         demanded(RUN, root)
     with pytest.raises(lock.LockHeld, match="although its time is over"):
         demanded(OTHER, root)
-
-
-@pytest.mark.parametrize("run_id", [None, 5, "", "x", RUN + "\n", RUN[:-1]])
-def test_what_names_no_run_holds_nothing(root: str, run_id: Any) -> None:
-    with pytest.raises(durable.ChangeError, match="is no run id"):
-        lock.acquire(run_id, US, 100, root=root)
-    assert lock.read(root) is None
-
-
-@pytest.mark.parametrize("change", [{"run_id": "../x"}, {"controller": None}, {"controller": "c1"}])
-def test_a_lock_that_names_no_run_is_not_believed(root: str, change: dict[str, Any]) -> None:
-    lock.acquire(RUN, US, 100, root=root)
-    path = Path(root) / lock.NAME
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(durable.ChangeError, match="cannot be read .it names no run."):
-        lock.read(root)

@@ -16,6 +16,7 @@ from hypothesis import given, strategies
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, file_limit, guard, lock, proof, revert_run, unit_limit
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, files, limits, procfs
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 RUN, NEXT = "20261121T090000Z-1a2b3c", "20261121T100000Z-4d5e6f"
 APP, GROUP = "app.service", "/system.slice/app.service"
@@ -171,11 +172,6 @@ def test_refused_at_the_last_moment(node, line, init, kernel, said):
     assert answer["state"] == "refused" and said in answer["reason"] and not node.folder.exists() and node.has() == [20, 60]
 
 
-def test_a_process_that_took_the_number_meanwhile_is_not_told(node):
-    seen, refused = unit_limit.run([{"pid": node.pid, "ticks": 5, "soft": 50, "hard": 60}])
-    assert (seen, refused, node.has()) == ([], ["process %d has ended" % node.pid], [20, 60])
-
-
 def test_a_dropin_that_is_read_later_is_named(node, tmp_path):
     other = tmp_path / "zz.conf"
     other.write_text("[Service]\nLimitNOFILE=9\n")
@@ -288,3 +284,26 @@ def test_a_process_that_cannot_be_looked_at_is_not_said_to_have_ended(node, monk
     answer = node.do(step)
     assert answer["state"] == "done" and "keeps its limit until its unit is started again (what it has cannot be read)" in answer["reason"]
     assert node.path.read_bytes() == OURS % 50 and node.has() == [20, 60]
+
+
+def test_a_later_process_that_got_its_number_meanwhile_keeps_its_limit(node):
+    """Between the guards and the telling, where the number may have gone to anybody."""
+    one = dict(node.step()["change"]["processes"][0], ticks=procfs.ticks(node.pid) - 1)
+    seen, refused = unit_limit.run([one], str(node.proc))
+    assert seen == [] and refused == ["process %d has ended" % node.pid] and node.has() == [20, 60]
+
+
+def test_a_file_that_was_written_and_not_committed_is_no_step_that_was_not_done(node, monkeypatch):
+    def broken(*dummy):
+        raise ChangeError("it holds its new bytes, but that cannot be committed", changed=True)
+
+    monkeypatch.setattr(unit_limit.own_file, "write", broken)
+    answer = node.do()
+    assert answer["state"] == "failed" and "cannot be committed" in answer["reason"] and node.has() == [20, 60]
+    assert proof.read(RUN, "01-raise", node.root)["state"] == "failed"
+
+
+def test_a_systemd_that_knows_nothing_of_the_unit(node, monkeypatch):
+    monkeypatch.setattr(unit_limit.unit, "show", lambda names, properties: {})
+    answer = node.do()
+    assert answer["state"] == "refused" and "has no unit app.service that could be started" in answer["reason"] and not node.folder.exists()

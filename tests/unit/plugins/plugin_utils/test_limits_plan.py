@@ -320,6 +320,15 @@ def test_no_api_server(node):
     assert node.step("api_down").allowed and not node.step("fenced").allowed
 
 
+def test_only_who_names_a_host_takes_it_for_none_that_was_taken_out(node):
+    """A finding of a host without a kubelet and without a Node: nobody asked for that one, so it may well be one that somebody took out."""
+    node.world.api = {**node.world.api, "status": "unreachable", "reason": "refused", "collectors": {}}
+    node.document["node"] = None
+    node.document["collectors"]["kubelet"].update(status="absent", data=None)
+    step = node.step()
+    assert not step.allowed and step.blocked_by.startswith("no API server answers (refused)") and node.step("api_down").allowed
+
+
 def test_what_is_allowed_already_is_named_again(node):
     """A variable that is given anew replaces what it was."""
     node.world.data("w1", "kubelet")["unit"]["unit_file_state"] = "masked"
