@@ -85,7 +85,7 @@ def test_a_kubelet_that_is_well_or_cannot_be_looked_at(monkeypatch):
     ({"pid": 7, "started_at": 1000.0}, [(7, 990.0)], None), ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(8, 1000.0)], None),
     ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [], None), ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(8, 1000.0), (7, 1000.0)], 7),
     ({"pid": 7, "started_at": None, "restart": "signal"}, [(7, 5.0)], 7), ({"pid": 7, "started_at": 1000.0, "restart": "signal"}, [(7, None)], 7),
-    ({"pid": 7, "started_at": 1000.0, "restart": "kubelet"}, [(9, 2000.0)], 9), ({"pid": None}, [(9, 2000.0)], 9),
+    ({"pid": 7, "started_at": 1000.0, "restart": "kubelet"}, [(9, 2000.0)], 9), ({"pid": None}, [(9, 2000.0), (8, 1000.0)], 9),
 ])
 def test_the_process_of_the_plan_and_no_other_is_ended(monkeypatch, expect, running, found):
     """A number that another process got since is not the process; what the kubelet restarts by a manifest may be another."""
