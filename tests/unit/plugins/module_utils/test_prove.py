@@ -181,7 +181,8 @@ def test_the_command_line_that_is_wanted(want, said):
 
 @pytest.mark.parametrize("told, elect, said", [
     (WELL, True, None), (WELL, False, "says that leader election is on"), (OFF, True, "says that leader election is off"), (OFF, False, None),
-    (dict(WELL, check=None), True, None), (dict(WELL, check=None, elect=False), True, "its configz says"), (dict(WELL, check=False, elect=None), True, "its healthz says"),
+    (dict(WELL, check=None), True, None),
+    (dict(WELL, check=None, elect=False), True, "its configz says"), (dict(WELL, check=False, elect=None), True, "its healthz says"),
     (dict(WELL, healthz=500), True, "its healthz answers 500"), (dict(WELL, healthz=500), None, "its healthz answers 500"), (OFF, None, None),
     (dict(WELL, elect=None, check=None), True, "neither its healthz nor its configz"), (dict(WELL, elect=None, check=None), None, None),
 ])
