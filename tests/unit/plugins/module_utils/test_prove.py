@@ -105,6 +105,13 @@ def test_what_is_wrong_for_a_moment_is_not(story):
 def test_who_is_not_to_give_up_waits_to_the_end(story):
     story.says = [(0, OFF)]
     assert story.wait(end=20, hopeless=False)[0] is False and story.now >= 20
+    story.now, story.says, story.runs = 0.0, [(0, SICK)], [(0, [one(7)]), (1, [one(8)]), (2, [one(9)]), (3, [])]
+    assert story.wait(end=20, hopeless=False)[0] is False and story.now >= 20
+
+
+def test_one_that_is_well_just_before_the_end_gets_its_two_seconds(story):
+    story.says = [(0, SICK), (4.5, WELL)]
+    assert story.wait(end=5) == (True, None) and 6.5 <= story.now < 6.8
 
 
 def test_three_that_ended_are_enough(story):
@@ -146,7 +153,7 @@ def test_the_kubelets_back_off_is_asked_for_once(story):
         asked.append(story.now)
         return 1000 + 10
     story.runs = [(0, []), (8, [one(7)])]
-    assert story.wait(end=5, later=later) == (True, None) and len(asked) == 1
+    assert story.wait(end=5, later=later) == (True, None) and len(asked) == 1 and 5 <= asked[0] < 5.3
     story.now, story.runs = 0.0, [(0, [])]
     assert story.wait(end=5, later=later)[0] is False and len(asked) == 2 and 10 <= story.now < 10.3
 
@@ -174,6 +181,7 @@ def test_the_command_line_that_is_wanted(want, said):
 
 @pytest.mark.parametrize("told, elect, said", [
     (WELL, True, None), (WELL, False, "says that leader election is on"), (OFF, True, "says that leader election is off"), (OFF, False, None),
+    (dict(WELL, check=None), True, None),
     (dict(WELL, check=None, elect=False), True, "its configz says"), (dict(WELL, check=False, elect=None), True, "its healthz says"),
     (dict(WELL, healthz=500), True, "its healthz answers 500"), (dict(WELL, healthz=500), None, "its healthz answers 500"), (OFF, None, None),
     (dict(WELL, elect=None, check=None), True, "neither its healthz nor its configz"), (dict(WELL, elect=None, check=None), None, None),
