@@ -352,7 +352,7 @@ def test_a_service_that_has_more_from_its_next_start_is_told_who_restarts_it(nod
                      units=[{"name": "app.service", "sets": [], **more}])
     said = node.finding("KM404").remedy
     assert (f"its unit gives {gives} from its next start on" in said) == (gives is not None) and ("the plan raises it, in a drop-in" in said) == (gives is None)
-    assert ("systemctl restart app.service, which is yours to do: nothing here restarts a service for a limit" in said) == (gives is not None)
+    assert ("systemctl restart app.service, by hand or by the plan with -e kubemend_allow=service_restart" in said) == (gives is not None)
 
 
 def test_a_login_at_its_limit_is_told_how_it_has_more(node):
