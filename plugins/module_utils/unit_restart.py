@@ -40,8 +40,13 @@ MOST = 500  # files of a configuration that are looked at
 def refused(name):
     """Why a unit of this name is never restarted here, or None."""
     if name in kubelet_service.UNITS or name.startswith(NEVER):
-        return "%s is not restarted for a limit, whatever is allowed: more than a service hangs on it" % name
+        return "more than a service hangs on it, whatever is allowed"
     return None
+
+
+def sentence(name, host, why):
+    """The refusal, which the plan says as the node does."""
+    return "%s of %s is not restarted, because %s; without %s in kubemend_allow its limit is written for its next start" % (name, host, why, ALLOW)
 
 
 def check(name, host, allow, path, members):
@@ -53,8 +58,7 @@ def check(name, host, allow, path, members):
         why = "it has no main process that runs (%s)" % (found["active_state"] if found else "no such unit")
     why = why or _forbids(block) or _takes_along(block, host) or _containers(block, members) or _docker(name, found["main_pid"])
     if why:
-        raise guard.Refused("%s of %s is not restarted, because %s; without %s in kubemend_allow its limit is written for its next start" % (
-            name, host, why, ALLOW))
+        raise guard.Refused(sentence(name, host, why))
     if "kubelet_restart" not in allow:  # systemd is reloaded before
         kubelet_restart.demand_no_devices(host)
     waiting = _waiting(found, block, path)
@@ -82,7 +86,8 @@ def _forbids(block):
         return "it does its work once (Type=oneshot), which a restart would do again"
     stops = seconds_of(_one(block, "TimeoutStopUSec"))
     if stops is None or stops > STOPS:
-        return "it may take %s to stop, longer than anybody waits here" % (files.one_line(_one(block, "TimeoutStopUSec"), 40) or "nobody knows how long")
+        return "it may take longer to stop than the %d s that are waited for here (TimeoutStopUSec=%s)" % (
+            STOPS, files.one_line(_one(block, "TimeoutStopUSec"), 40))
     return None
 
 
@@ -129,7 +134,7 @@ def _docker(name, pid):
         config = json.loads(files.text(path, 65536) or "{}")
     except (OSError, ValueError):
         argv, path, config = [], DOCKER_CONFIG, {}
-    told, started, written = procfs.flag(argv, "live-restore"), procfs.started_at(pid), _mtime(path)
+    told, started, written = procfs.flag(argv, "live-restore"), procfs.started_at(pid), files.mtime(path)
     read = isinstance(config, dict) and config.get("live-restore") is True and started is not None and written is not None and written < started
     return None if (told in ("", "true") if told is not None else read) else "dockerd ends its containers when it stops (it runs without live-restore)"
 
@@ -140,7 +145,7 @@ def _waiting(found, block, path):
     known = [one for one in [found["fragment_path"]] + found["drop_in_paths"] if one]
     paths = [one for one in known + unit.environment_paths(block) + configuration(name, pid) if one != path]
     waiting = pending.changes({"started_at": procfs.started_at(pid), "exe": procfs.link(pid, "exe")},
-                              [{"path": one, "mtime": _mtime(one)} for one in sorted(set(paths))])
+                              [{"path": one, "mtime": files.mtime(one)} for one in sorted(set(paths))])
     waiting += ["%s is not loaded yet" % one for one in _dropins(name) if one not in known + [path]]
     if found["need_daemon_reload"] and not kubelet_restart.only_ours(found, [path]):
         waiting.append(pending.RELOAD)
@@ -151,7 +156,7 @@ def _dropins(name):
     """The drop-ins that lie there for it, each by the first folder that has its name."""
     found = {}
     for folder in FOLDERS:
-        for one in _listed("%s/%s.d" % (folder, name)):
+        for one in files.names("%s/%s.d" % (folder, name)):
             found.setdefault(one, "%s/%s.d/%s" % (folder, name, one))
     return [found[one] for one in sorted(found) if one.endswith(".conf")]
 
@@ -171,20 +176,6 @@ def configuration(name, pid, etc="/etc"):
                 if len(found) > MOST:
                     break
     return found[:MOST]
-
-
-def _listed(folder):
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _mtime(path):
-    try:
-        return os.stat(path).st_mtime
-    except OSError:
-        return None
 
 
 def reload():

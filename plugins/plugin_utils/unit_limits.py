@@ -110,8 +110,9 @@ def _restarted(scene: Scene, name: str, those: Sequence[Holder], target: int, st
     held = control_plane.data(scene.document, "devices").get("running")
     pids = ", ".join(f"process {one.pid} ({one.comm}) has {one.soft}" for one in those[:3])
     risky = held or held is None and "kubelet_restart" in scene.consent.allow or _is_runtime(name, those)
-    notes = [ONCE.format(name=name, kept=_price(name, those)), _select(those)]
-    return replace(step, risk=RUNTIME if risky else RESTARTS, blocked_by=step.blocked_by or unit_restart.refused(name),
+    notes, never = [ONCE.format(name=name, kept=_price(name, those)), _select(those)], unit_restart.refused(name)
+    return replace(step, risk=RUNTIME if risky else RESTARTS,
+                   blocked_by=step.blocked_by or (unit_restart.sentence(name, step.host, never) if never else None),
                    diff=f"{step.diff}systemctl daemon-reload; systemctl restart {name}: {pids} -> {target}\n", limit=unit_restart.SECONDS,
                    note="; ".join(filter(None, notes)), guard={"allow": sorted(scene.consent.allow)},
                    change={**(step.change or {}), "restart": target})

@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import shlex
 
+import yaml
+
 from tests.lab import kernel, limits, logins, playbook
 from tests.lab.repairing import broken
 
@@ -151,6 +153,43 @@ def test_a_service_at_its_limit_gets_more_at_once_and_from_its_next_start(cluste
             assert done.returncode == 0 and nofile(cluster, pid) == ["2000", "15000"], done.stdout[-3000:]
         finally:
             cluster.exec("w1", f"rm -rf {dropin.rpartition('/')[0]}; systemctl daemon-reload")
+
+
+EVENTS = "fs.inotify.max_queued_events"
+
+
+def queued(cluster) -> tuple[int, set]:
+    """What the kernel has, which all nodes share, and what our files of the nodes say."""
+    said = {cluster.exec(node, f"grep '^{EVENTS} ' {limits.FILE} 2>/dev/null; true").stdout.decode().strip() for node in cluster.nodes if node.joined}
+    return int(cluster.read("w1", "/proc/sys/fs/inotify/max_queued_events")), said
+
+
+def test_a_setting_is_lowered_where_that_is_allowed_and_raised_again_by_a_revert(cluster, play, tmp_path):
+    (machines, files), name = queued(cluster), tmp_path / "role.yml"
+    before, wanted = machines + 2000, machines + 1000
+    name.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "roles": ["kubemend.remediation.open_files"]}]))
+    # All else is asked for as it is: the lab's nodes may have 20000 files, and the machine is not theirs to raise.
+    asked = ("-e", f"kubemend_inotify_queued_events={wanted}", "-e", "kubemend_nofile=20000", "-e", "kubemend_nproc=4096", *(
+        f"-ekubemend_inotify_{what}={int(cluster.read('w1', f'/proc/sys/fs/inotify/max_user_{what}'))}" for what in ("instances", "watches")))
+    assert files == {""}
+    cluster.exec("w1", f"echo {before} > /proc/sys/fs/inotify/max_queued_events")
+    try:
+        done, report = play("--check", "--diff", *asked, name=str(name))
+        assert done.returncode == 0 and not [step for step in report["plan"] if f"-> {wanted}" in step["diff"]], done.stdout[-3000:]
+        done, report = play("--check", "--diff", *asked, "-e", "kubemend_allow=lower_limits", name=str(name))
+        lowered = {step["host"] for step in report["plan"] if f"+{EVENTS} = {wanted}\nthe kernel: {before} -> {wanted}\n" in step["diff"]}
+        assert (done.returncode, lowered, queued(cluster)) == (0, {node.name for node in cluster.nodes if node.joined}, (before, {""})), done.stdout[-3000:]
+        done, report = play(*asked, "-e", "kubemend_allow=lower_limits", name=str(name))
+        assert (done.returncode, {step["state"] for step in report["steps"]}) == (0, {"done"}), done.stdout[-4000:]
+        assert queued(cluster) == (wanted, {f"{EVENTS} = {wanted}"})
+        again, second = play(*asked, "-e", "kubemend_allow=lower_limits", name=str(name))
+        assert (again.returncode, second["plan"]) == (0, []), again.stdout[-3000:]
+        done = playbook.run("revert", cluster.inventory, "-e", f"kubemend_run_id={report['run_id']}", report=str(tmp_path / "revert"))
+        assert (done.returncode, queued(cluster)) == (0, (before, {""})), done.stdout[-3000:]
+    finally:
+        cluster.exec("w1", f"echo {machines} > /proc/sys/fs/inotify/max_queued_events")
+        for node in cluster.nodes:
+            cluster.exec(node, f"rm -f {limits.FILE} {LOGINS}")
 
 
 FULL = """

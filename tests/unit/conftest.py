@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,18 @@ hypothesis.settings.register_profile("short", deadline=None, derandomize=True, d
                                      suppress_health_check=list(hypothesis.HealthCheck))
 hypothesis.settings.load_profile("short")
 LONGER, MOST = 20, 20000  # times as many examples, and no more than these
+
+
+@pytest.fixture
+def child() -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that does nothing for a minute."""
+    made = subprocess.Popen(["sleep", "60"])
+    try:
+        yield made
+    finally:
+        made.kill()
+        made.wait()
+
 
 COLLECTIONS = Path(settings.__file__).parents[5]
 # Port 1 refuses at once: hosts that do not answer, without waiting and without touching this machine.

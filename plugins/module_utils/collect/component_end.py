@@ -74,32 +74,18 @@ def _row(root, component, running):
 def newest(root, component, back):
     """(number, path) of the log of a static pod's last start, or of that many before it; (None, None) where there is none."""
     logs = []
-    for name in _names(root):
+    for name in files.names(root):
         namespace, dummy, rest = name.partition("_")
         uid = rest.rpartition("_")[2]
         if namespace and len(uid) == 32 and "-" not in uid:  # of a static pod
             folder = os.path.join(root, name, component)
-            numbers = [int(one[:-len(".log")]) for one in _names(folder) if one.endswith(".log") and one[:-len(".log")].isdigit()]
-            logs += [(_mtime(os.path.join(folder, "%d.log" % max(numbers))), max(numbers), folder)] if numbers else []
+            numbers = [int(one[:-len(".log")]) for one in files.names(folder) if one.endswith(".log") and one[:-len(".log")].isdigit()]
+            logs += [(files.mtime(os.path.join(folder, "%d.log" % max(numbers))) or 0.0, max(numbers), folder)] if numbers else []
     if not logs:
         return None, None
     dummy, number, folder = max(logs)
     path = os.path.join(folder, "%d.log" % (number - back))
     return (number - back, path) if number >= back and os.path.exists(path) else (None, None)
-
-
-def _names(folder):
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _mtime(path):
-    try:
-        return os.stat(path).st_mtime
-    except OSError:
-        return 0.0
 
 
 def _read(path):

@@ -124,6 +124,22 @@ def text(path, limit=MAX_TEXT, default=None):
         os.close(descriptor)
 
 
+def names(folder):
+    """What lies in a folder; nothing where it cannot be listed."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def mtime(path):
+    """When it was written last, None where nobody can tell."""
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return None
+
+
 def record(path, root=None, limit=MAX_TEXT):
     """The evidence of one file; never raises for what the file system says."""
     found = {"path": path, "name": os.path.basename(path), "kind": "other", "link": None, "size": None, "mode": None, "uid": None,

@@ -127,7 +127,7 @@ def test_a_name_that_leads_elsewhere_is_refused(node, key):
 def test_a_file_that_is_none_is_left(node):
     node.path.mkdir(parents=True)
     answer = node.do()
-    assert answer["state"] == "refused" and "nothing was raised" in answer["reason"] and node.value() == 128 and proof.unproven(node.root) == []
+    assert answer["state"] == "refused" and "the kernel was told nothing" in answer["reason"] and node.value() == 128 and proof.unproven(node.root) == []
 
 
 @pytest.mark.parametrize(("written", "told", "value"), [(True, "the kernel has what", 8192), (False, "nothing of it was written", 128)])

@@ -7,7 +7,6 @@ import errno
 import os
 import subprocess
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -134,16 +133,6 @@ def test_how_far_it_is(node: Node) -> None:
     path(node).write_text("[")
     proof.tell(RUN, "01-x", "further", root(node))  # what cannot be written is not told, and stops nobody
     assert path(node).read_text() == "["
-
-
-@pytest.fixture
-def child() -> Iterator["subprocess.Popen[bytes]"]:
-    made = subprocess.Popen(["sleep", "60"])
-    try:
-        yield made
-    finally:
-        made.kill()
-        made.wait()
 
 
 def test_whether_its_program_is_still_at_work(child: "subprocess.Popen[bytes]") -> None:

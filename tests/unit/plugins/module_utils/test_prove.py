@@ -5,7 +5,6 @@
 
 import os
 import signal
-import subprocess
 
 from types import SimpleNamespace
 
@@ -201,16 +200,6 @@ def test_what_is_no_contradiction(told, elect):
 def test_a_young_one_may_still_refuse_everybody(age, code, refuses):
     lacks = prove.Want(NAME, elect=True).lacking(dict(WELL, configz=code, elect=None), age)
     assert (lacks == "its configz refuses us (HTTP %d)" % code) is refuses and (refuses or lacks is None)
-
-
-@pytest.fixture
-def child():
-    made = subprocess.Popen(["sleep", "60"])
-    try:
-        yield made
-    finally:
-        made.kill()
-        made.wait()
 
 
 @pytest.mark.parametrize("descriptors", [True, False])

@@ -192,8 +192,8 @@ def test_what_else_our_file_held_is_there_again(node):
     ({"ActiveState": ["inactive"], "MainPID": ["0"]}, "it has no main process that runs (inactive)"), ({"MainPID": ["0"]}, "no main process"),
     ({"ActiveState": ["deactivating"]}, "it has no main process that runs (deactivating)"),
     ({"RefuseManualStop": ["yes"]}, "refuses to be stopped"), ({"RefuseManualStart": ["yes"]}, "refuses to be stopped"),
-    ({"Type": ["oneshot"]}, "Type=oneshot"), ({"TimeoutStopUSec": ["5min"]}, "it may take 5min to stop"),
-    ({"TimeoutStopUSec": ["infinity"]}, "it may take infinity to stop"), ({"TimeoutStopUSec": [""]}, "nobody knows how long to stop"),
+    ({"Type": ["oneshot"]}, "Type=oneshot"), ({"TimeoutStopUSec": ["5min"]}, "than the 180 s that are waited for here (TimeoutStopUSec=5min)"),
+    ({"TimeoutStopUSec": ["infinity"]}, "(TimeoutStopUSec=infinity)"), ({"TimeoutStopUSec": [""]}, "(TimeoutStopUSec=)"),
     ({"RequisiteOf": [OTHER]}, "would be stopped with it"), ({"PropagatesStopTo": [OTHER]}, "would be stopped with it"),
     ({"RequiredBy": ["multi-user.target b.service"]}, "b.service would be stopped with it"),
     ({"BoundBy": [OTHER]}, "b.service would be stopped with it"), ({"ConsistsOf": [OTHER]}, "b.service would be stopped with it")])

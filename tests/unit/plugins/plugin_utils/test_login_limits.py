@@ -5,8 +5,13 @@
 
 from __future__ import annotations
 
+import json
+import re
+
+from pathlib import Path
+
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, limits_plan, login_limits, plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, limits_plan, login_limits, plan, reset_plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import EVENTS, FILE_MAX, INSTANCES, NOFILE, NPROC, NR_OPEN, PID_MAX, WATCHES
 
 from tests.unit.plugins.plugin_utils.limits_node import LIMITS_D, Node, process, record
@@ -382,3 +387,10 @@ def test_a_host_that_has_the_number_has_no_step(node):
 def test_without_its_consent_a_fenced_host_is_not_lowered_either(node):
     high(node).world.api["collectors"]["nodes"]["data"]["items"] = []
     assert not node.steps("lower_limits", **{INSTANCES: 4096})[INSTANCES].allowed
+
+
+@pytest.mark.parametrize("code", [limits_plan.PROFILE, reset_plan.ASKED, "KM402"])
+def test_the_schema_of_a_report_knows_what_a_step_is_for(code):
+    known = json.loads((Path(__file__).parents[4] / "docs" / "schema" / "report-1.json").read_text(encoding="utf-8"))["$defs"]
+    assert re.search(known["plan_step"]["properties"]["code"]["pattern"], code)
+    assert bool(re.search(known["code"]["pattern"], code)) == (code == "KM402")  # of a finding it is always a fault's
