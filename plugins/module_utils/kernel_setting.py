@@ -51,7 +51,8 @@ def do(step, wanted, host, dummy_params=None, kernel=KERNEL):
         present = own_file.write(path, _merging(record), step)
     except (ChangeError, OSError) as error:
         state = proof.FAILED if getattr(error, "changed", False) else proof.NOT_DONE
-        return proof.ended(step, state, "%s of %s could not be written (%s): the kernel was told nothing; see what lies there" % (path, host, files.one_line(error)))
+        return proof.ended(step, state, "%s of %s could not be written (%s): the kernel was told nothing; see what lies there" % (
+            path, host, files.one_line(error)))
     reason = run(raised, kernel, host, lower)
     if reason is None:
         return proof.ended(step, proof.PROVEN, None, {"settings": dict((key, [former[key], raised[key]]) for key in raised)})
