@@ -25,7 +25,7 @@ PATIENCE = 10  # seconds between two words about a step that takes long
 NODE_SECONDS = 30  # that the node may take beside it
 BROKEN = 6  # connections in a row after which the node is given up
 # Remedies that wait for nothing: what is written is proven as soon as it is read again.
-SHORT = ("kernel_setting", "kernel_module", "file_limit", "swap_persistence", apply_api.KUBEADM_CONFIG, apply_api.UNCORDON)
+SHORT = (*apply_step.SHORT, apply_api.KUBEADM_CONFIG, apply_api.UNCORDON)
 VANISHED = ("{host} was lost while the step was under way ({reason}): the node may still be finishing it or putting the former bytes "
             "back, and the next run finds out which")
 

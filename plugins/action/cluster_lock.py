@@ -11,9 +11,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, lock
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, run_folder
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+
+
+NOT_ASKED = "it was not asked, because Ansible could not begin with it or with one before it"
 
 
 class ActionModule(NodeAction):
@@ -30,6 +33,7 @@ class ActionModule(NodeAction):
         "take": {"type": "str"},
         "cluster": {"type": "str"},
         "members": {"type": "list", "elements": "str"},
+        "unable": {"type": "list", "elements": "str", "default": []},
         "timeout": {"type": "int", "default": 40},
     }
 
@@ -42,13 +46,15 @@ class ActionModule(NodeAction):
                 result.update(_decided(folder, run_id, args["cluster"]))
                 return result
             params = {"state": state, "run_id": run_id, "controller": locking.controller(os.getppid()), "take": args["take"],
-                      "seconds": args["ttl"] + _seconds(folder, args["step"]), "timeout": args["timeout"], "check": self._task.check_mode,
+                      "seconds": min(args["ttl"] + _seconds(folder, args["step"]), lock.MAX_SECONDS), "timeout": args["timeout"], "check": self._task.check_mode,
                       "report_dir": folder}
             if state == "released" and run_folder.unsettled(folder):
                 # Nobody knows whether that step still works: the lock's own time, or the next run of this controller, ends it.
                 result.update(changed=False, host=host, held=True, by=run_id, status="ok")
                 return result
             self._member = args["members"] is None or host in args["members"]
+            if state == "acquired":
+                _expect(folder, args["members"] or [], args["unable"])
             answer = self._lock(host, params, folder, task_vars)
             if state != "released":
                 locking.note(folder, answer)
@@ -84,6 +90,15 @@ class ActionModule(NodeAction):
         return locking.said(host, cluster, status, reason, answer, params["run_id"], self._member)
 
 
+def _expect(folder: str, members: list[str], unable: list[str]) -> None:
+    """Let each member count from the first on: the loop may end at one with which Ansible cannot begin, and never come to those behind it."""
+    known = {item.host for item in locking.noted(folder)}
+    for host in members:
+        if host not in known:
+            status = "unreachable" if host in unable else "error"
+            locking.note(folder, locking.Held(host, _cluster_of(folder, host), status, reason=evidence.NEVER_BEGAN if host in unable else NOT_ASKED))
+
+
 def _decided(folder: str, run_id: str, cluster: str | None) -> dict[str, Any]:
     """One verdict over every cluster that was asked, or one of them."""
     answers = locking.noted(folder)
@@ -96,13 +111,13 @@ def _decided(folder: str, run_id: str, cluster: str | None) -> dict[str, Any]:
 
 
 def _seconds(folder: str, step: str | None) -> int:
-    """How long this step may last, or without one all that the plan allows, one after the other."""
+    """How long this step may last, or without one all that the plan allows, one after the other; each renews its own node's lock besides."""
     try:
         steps = run_folder.read_plan(folder)
     except FileNotFoundError:
         return 0
     chosen = [item for item in steps if (item.id == step if step else item.allowed)]
-    return sum(int(apply_step.budget({"remedy": item.remedy, "limit": item.limit, "expect": item.expect})) + 1 for item in chosen)
+    return sum(int(apply_step.budget({"remedy": item.remedy, "limit": item.limit, "expect": item.expect, "change": item.change})) + 1 for item in chosen)
 
 
 def _cluster_of(folder: str, host: str) -> str | None:

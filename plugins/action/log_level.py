@@ -161,8 +161,8 @@ class ActionModule(NodeAction):
         folder, targets = args["report_dir"], plan.of(host)
         if self._task.check_mode:
             return {"skipped": True, "host": host}
-        held, sentence = (False, "ansible-playbook was ended: nothing more is raised") if orphaned() else locking.decide(
-            locking.noted(folder), args["run_id"])
+        held, sentence = (False, "ansible-playbook was ended: nothing more is raised") if orphaned() else locking.holds(
+            folder, args["run_id"], host)
         if not held:
             capturing.note(folder, host, capturing.RAISED, "refused", sentence, {})
             return {"host": host, "failed": True, "exit_reason": "refused", "msg": sentence}

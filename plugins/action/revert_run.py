@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import revert_run
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, reverting, terminal
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, reverting, run_hosts, terminal
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Result
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
@@ -34,6 +34,7 @@ class ActionModule(NodeAction):
         "run_id": {"type": "str", "required": True},
         "reverts": {"type": "str"},
         "hosts": {"type": "list", "elements": "str", "default": []},
+        "asked": {"type": "list", "elements": "str", "default": []},
         "ttl": {"type": "int", "default": 900},
         "locked": {"type": "bool", "default": True},
         "allow": {"type": "list", "elements": "str", "default": []},
@@ -49,7 +50,7 @@ class ActionModule(NodeAction):
             if args["state"] == "listed":
                 found = self._list(host, args, task_vars)
             elif args["state"] == "chosen":
-                found = self._choose(args)
+                found = self._choose(args, task_vars["hostvars"])
             elif args["state"] == "reverted":
                 found = self._revert(host, args, task_vars)
             else:
@@ -70,8 +71,11 @@ class ActionModule(NodeAction):
         return {"changed": False, "host": host, "state": "listed", "status": said.status, "runs": len(said.runs),
                 "files": sum(len(run.files) for run in said.runs)}
 
-    def _choose(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Which hosts there is something to do on; none in check mode."""
+    def _choose(self, args: Mapping[str, Any], hostvars: Any) -> dict[str, Any]:
+        """Which hosts there is something to do on; none in check mode. Who was asked and has no list never began: it is not left out, but silent."""
+        for host in reverting.listings(args["report_dir"], args["asked"])[1]:
+            never = {"host": host, "status": "error", "reason": run_hosts.unheard(hostvars, host), "answer": {}}
+            reverting.write(args["report_dir"], host, reverting.LISTED, never)
         said = reverting.listings(args["report_dir"], args["hosts"])[0]
         choice = reverting.choose(said, args["reverts"])
         count = reverting.components(said, choice.run_id)
@@ -113,7 +117,7 @@ class ActionModule(NodeAction):
             if before.state != "done" and not before.alone:
                 return f"{before.host} before it is {before.state}; once that is mended, run again"
         if args["locked"]:
-            held, sentence = locking.decide(locking.noted(args["report_dir"]), args["run_id"])
+            held, sentence = locking.holds(args["report_dir"], args["run_id"], host)
             if not held:
                 return sentence
         return ""

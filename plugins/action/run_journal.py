@@ -100,7 +100,7 @@ class ActionModule(ActionBase):
         settings = hosts.settings()
         return {
             **ReportFolder(settings).make(collects=True), **_chosen(settings, None, None), "pattern": hosts.pattern, "mode": "revert",
-            "reverts": settings.run_id, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
+            "reverts": settings.run_id, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups, "asked": hosts.asked,
         }
 
     def _capture(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,7 +152,8 @@ def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | No
     return {"settings": {
         "fail_on": settings.fail_on, "formats": list(settings.report_formats), "deep": settings.deep or deep or _needs_deep(symptom),
         "faults": None if faults is None else sorted(faults), "symptom": symptom, "part": settings.slice, "notices": [],
-        "max_risk": settings.max_risk, "allow": list(settings.allow), "probe": settings.probe,
+        "max_risk": settings.max_risk, "max_unavailable": settings.max_unavailable, "drain_timeout": settings.drain_timeout,
+        "allow": list(settings.allow), "probe": settings.probe,
         "cleanup_rejected": settings.cleanup_rejected, "patch_workloads": settings.patch_workloads, "prove_pinning": settings.prove_pinning,
         "expect_pinning": settings.expect_pinning,
         "limits": {key: getattr(settings, name.removeprefix(PREFIX)) for key, name in node_limits.VARIABLES.items()

@@ -102,7 +102,8 @@ class ActionModule(NodeAction):
         if args["state"] == "dumped" and (one["process_is"] != "ok" or self._task.check_mode):
             return {"skipped": True, "host": host, "sent": False}
         if args["state"] == "dumped":
-            held, sentence = (False, "ansible-playbook was ended: nothing is sent") if orphaned() else locking.decide(locking.noted(folder), args["run_id"])
+            held, sentence = (False, "ansible-playbook was ended: nothing is sent") if orphaned() else locking.holds(
+                folder, args["run_id"], host)
             if not held:
                 one.update(sent=False, sent_reason=evidence.one_line(sentence))
                 self._keep(folder, document)

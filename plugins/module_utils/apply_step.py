@@ -33,6 +33,7 @@ LEVELS, KUBELET = "restore_levels", "raise_kubelet"
 MANAGERS = ("start_former", "reset_state", "unlend")  # of manager_reset, which few nodes ever need
 ALONE = ("kernel_setting", "kernel_module", "file_limit", "unit_limit", "pinned_pod", "swap_persistence", "swap_off",
          "unmask_kubelet", "restart_leader")  # of modules of their own
+SHORT = ("kernel_setting", "kernel_module", "file_limit", "swap_persistence")  # what is written is proven as soon as it is read again: nothing is waited for
 SERVICE = ("enable_kubelet", "start_kubelet", "enable_runtime", "start_runtime")  # of kubelet_service
 UNCHANGED = "nothing was changed"
 LOOK = 120  # seconds in which a step in check mode has looked at everything
@@ -53,6 +54,8 @@ def budget(step):
         return max(2 * GUARDS, step.get("limit") or 0)
     if step.get("remedy") in apply_api.SECONDS:
         return GUARDS + apply_api.seconds_of(step)
+    if step.get("remedy") in SHORT:
+        return GUARDS + (step.get("limit") or LIMIT)
     return GUARDS + 2 * max(limit_of(step), BACK_OFF) + WATCHED
 
 

@@ -54,8 +54,10 @@ def demand_possible(lines, host):
     """guard.Refused where a line asks for more than a process can have now: pam_limits would refuse the login."""
     for item in ("nofile", "nproc"):
         most = max([0] + [value for key, value in lines.items() if key.endswith(" " + item)])
+        if not most:
+            continue
         above = ceiling(item)
-        if most and above is None:
+        if above is None:
             raise guard.Refused("nobody can tell how large a hard limit of %s may be on %s: nothing was changed" % (item, host))
         if most > above[0] >= 0:
             raise guard.Refused("%s %d is above %d (%s) on %s: logins would be refused, and nothing was changed" % ((item, most) + above + (host,)))

@@ -79,10 +79,10 @@ def check(host, wanted, allow, own=()):
 def demand_start(found, host):
     """What would keep the new process from starting is not there, or guard.Refused."""
     swaps = (files.text("/proc/swaps") or "").splitlines()[1:]
-    given = procfs.flag(found.argv, "fail-swap-on")
+    given = procfs.flag(found.argv or found.evidence.get("argv") or [], "fail-swap-on")  # of one that is down: as it would start
     texts = [one.get("text") or "" for one in [found.evidence.get("config")] + list(found.evidence.get("config_dropins") or []) if one]
     told = [value for value in (kubeconfig.top(text, "failSwapOn") for text in texts) if value is not None]
-    if swaps and (given or (told[-1] if told else "true")).lower() in ("", "true", "t", "1"):
+    if swaps and (given if given is not None else told[-1] if told else "true").lower() in ("", "true", "t", "1"):
         raise guard.Refused("the kubelet of %s is not restarted, because swap is on (%s) and it would refuse to start: switch it off first"
                             % (host, swaps[0].split()[0]))
 

@@ -117,7 +117,6 @@ def _demand_start(name, now, host):
     if found.pid is not None:
         raise guard.Refused("a kubelet runs on %s beside its unit (pid %d): end it first, or find out who started it" % (host, found.pid))
     if found.evidence["unit"] and found.evidence["unit"]["name"] == kubelet.UNIT:
-        found.argv = found.evidence.get("argv") or []  # as it would start
         kubelet_restart.demand_start(found, host)
 
 

@@ -63,6 +63,12 @@ options:
       - Without it every host that is asked counts.
     type: list
     elements: str
+  unable:
+    description:
+      - Those of the control-plane hosts with which Ansible could not begin. They count like hosts that do not answer.
+    type: list
+    elements: str
+    default: []
   timeout:
     description:
       - Seconds that a node has for its answer.
@@ -167,6 +173,7 @@ def main():
             "take": {"type": "str"},
             "cluster": {"type": "str"},
             "members": {"type": "list", "elements": "str"},
+            "unable": {"type": "list", "elements": "str", "default": []},
             "timeout": {"type": "int", "default": 40},
             "controller": {"type": "dict"},
             "seconds": {"type": "int"},

@@ -135,6 +135,10 @@ options:
     description:
       - Set by the action. For how long the run's lock is kept.
     type: dict
+  halt:
+    description:
+      - Set by the action. Why nothing is restarted here, where a restart on a host before this one was not proven.
+    type: str
   cluster_uid:
     description:
       - Set by the action. The cluster that the kubeconfig must lead to.
@@ -239,6 +243,7 @@ def main():
             "targets": {"type": "list", "elements": "dict", "default": []},
             "program": {"type": "str"},
             "lock": {"type": "dict"},
+            "halt": {"type": "str"},
             "cluster_uid": {"type": "str"},
         },
         supports_check_mode=True,

@@ -57,6 +57,12 @@ options:
     type: list
     elements: str
     default: []
+  asked:
+    description:
+      - With O(state=chosen), the hosts that were asked for their list. One without it is a host with which Ansible could not begin.
+    type: list
+    elements: str
+    default: []
   ttl:
     description:
       - Seconds for which the node stays locked beyond the time that the work itself may take.
@@ -195,6 +201,7 @@ def main():
             "run_id": {"type": "str", "required": True},
             "reverts": {"type": "str"},
             "hosts": {"type": "list", "elements": "str", "default": []},
+            "asked": {"type": "list", "elements": "str", "default": []},
             "ttl": {"type": "int", "default": 900},
             "locked": {"type": "bool", "default": True},
             "allow": {"type": "list", "elements": "str", "default": []},

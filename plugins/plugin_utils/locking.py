@@ -126,6 +126,8 @@ def decide(answers: Iterable[Held], run_id: str, cluster: str | None = None) -> 
     A majority of the control-plane nodes that are expected decides. Where too many of them cannot be reached for one, and
     nobody else holds any of the others, those others are enough: somebody who could lock the silent ones could not be
     stopped from here at all, and the steps that come here have guards of their own.
+
+    cluster: whose nodes count; None where nobody knows which node is of which. Then no majority outweighs another run: they may be of two clusters.
     """
     asked = [item for item in answers if cluster is None or item.cluster in (None, cluster)]
     expected = [item for item in asked if item.member]
@@ -134,7 +136,7 @@ def decide(answers: Iterable[Held], run_id: str, cluster: str | None = None) -> 
     if working:
         return False, f"run {working[0].working} is still at work on {working[0].host}: {working[0].reason}; let it end, and run again"
     others = [item for item in expected if item.by not in (None, run_id) and not item.held]
-    if 2 * len(mine) > len(expected):
+    if 2 * len(mine) > len(expected) and not (others and cluster is None):
         return True, ""
     if others:
         return False, _held_by(others)
@@ -145,6 +147,17 @@ def decide(answers: Iterable[Held], run_id: str, cluster: str | None = None) -> 
     failed = [item for item in expected if not item.held]
     why = "; ".join(f"{item.host}: {item.reason or 'not locked'}" for item in failed) or "no control-plane node was asked"
     return False, f"the cluster could not be locked ({len(mine)} of {len(expected)} control-plane nodes): {why}"
+
+
+def cluster_of(answers: Iterable[Held], host: str) -> str | None:
+    """The cluster of a host that was asked for its lock, as its evidence has it."""
+    return next((item.cluster for item in answers if item.host == host), None)
+
+
+def holds(report_dir: str, run_id: str, host: str) -> tuple[bool, str]:
+    """decide() for what is to be changed through this host."""
+    answers = noted(report_dir)
+    return decide(answers, run_id, cluster_of(answers, host))
 
 
 def _held_by(others: list[Held]) -> str:

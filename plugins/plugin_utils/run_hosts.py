@@ -179,12 +179,17 @@ def note_unheard(folder: str | Path, hosts: Mapping[str, Iterable[str]], api_hos
     place, why = Path(folder), {}
     for host, groups in hosts.items():
         if not (place / evidence.file_name(host)).exists():
-            why[host] = never_began(_said(hostvars, host))
+            why[host] = unheard(hostvars, host)
             evidence.write(evidence.stub(host, groups, "error", why[host]), place)
     for host in api_hosts:
         # Where another host answered for its cluster, that counts more.
         if host in why and not (place / evidence.file_name(host, ".cluster.json")).exists():
             evidence.write({**evidence.stub(host, (), "error", why[host]), "kind": "cluster"}, place, ".cluster.json")
+
+
+def unheard(hostvars: Any, host: str) -> str:
+    """Why a host was not heard, by what Ansible said when it was asked."""
+    return never_began(_said(hostvars, host))
 
 
 def never_began(said: str) -> str:

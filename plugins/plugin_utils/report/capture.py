@@ -223,8 +223,8 @@ def _verdict(folder: str, plan: Plan, done: tuple[Became, ...], read: bool) -> t
         names = ", ".join(f"{one.target.component} of {one.target.on}" for one in left)
         trying = f"; a service there goes on trying, or take it back with {REVERT}{plan.run_id}" if any(one.trying for one in left) else ""
         return "failed", f"the level of {names} was not put back ({'; '.join(dict.fromkeys(one.reason for one in left))}){trying}"
-    if plan.targets:
-        held, sentence = locking.decide(locking.noted(folder), plan.run_id)
+    for host in plan.raising:
+        held, sentence = locking.holds(folder, plan.run_id, host)
         if not held:
             return "refused", sentence
     refused = [one for one in done if one.restored is None]

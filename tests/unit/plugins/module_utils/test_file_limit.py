@@ -81,6 +81,11 @@ def test_up_to_the_ceiling(node, lines, init):
     assert node.do(lines)["state"] == "done"
 
 
+def test_a_kind_that_is_not_written_needs_no_ceiling(node):
+    node.kernel["fs.nr_open"] = "many"
+    assert node.do({"* hard nproc": 10 ** 6})["state"] == "done"
+
+
 @pytest.mark.parametrize("key", ["* soft nofile", "a b hard nofile", "* hard stack", "# hard nofile", "* hard nofile\n", "", "*\nroot hard nofile"])
 def test_nothing_else_is_written(node, key):
     answer = node.do({key: 9})

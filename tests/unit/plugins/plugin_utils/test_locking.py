@@ -193,6 +193,21 @@ def test_another_runs_step_at_work_is_no_reason_to_keep_ours(tmp_path: Path, mon
         assert cluster_lock.run({**params, "run_id": OTHER, "state": "released"}) == {"held": False, "changed": True, "lock": None, "message": ""}
 
 
+def test_without_a_cluster_no_majority_outweighs_another_run() -> None:
+    """A revert has no evidence: the nodes that another run holds may be all of a cluster, beside a larger one that is ours."""
+    ours, theirs = [_mine(name, None) for name in ("b1", "b2", "b3", "a3")], [_theirs(name, None) for name in ("a1", "a2")]
+    held, said = locking.decide([*ours, *theirs], RUN)
+    assert held is False and said.startswith(f"run {OTHER} holds the cluster (a1, a2;")
+    assert locking.decide(ours, RUN) == (True, "")
+
+
+def test_who_is_changed_names_the_cluster_that_must_be_held(tmp_path: Path) -> None:
+    for answer in (_mine("a1"), _theirs("a2"), _theirs("a3"), _mine("b1", "b"), _mine("b2", "b"), Held("w1", "b", "ok", True, RUN, member=False)):
+        locking.note(str(tmp_path), answer)
+    assert locking.holds(str(tmp_path), RUN, "w1") == (True, "") and locking.holds(str(tmp_path), RUN, "b1") == (True, "")
+    assert locking.holds(str(tmp_path), RUN, "a1")[0] is False
+
+
 def test_a_node_that_is_only_changed_is_no_part_of_the_majority() -> None:
     """Three masters are another run's, four workers ours: that is nobody's cluster."""
     workers = [Held(f"w{number}", "a", "ok", True, RUN, member=False) for number in range(4)]

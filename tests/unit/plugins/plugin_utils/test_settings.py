@@ -108,3 +108,9 @@ def test_run_wide_variables_must_agree_and_others_need_not():
     one = check({"kubemend_timeout": 10})
     assert settings.differing(one, check({"kubemend_become": False})) is None
     assert settings.differing(one, check({"kubemend_fail_on": "unknown"})) == "kubemend_fail_on"
+
+
+@pytest.mark.parametrize("name", ["kubemend_max_unavailable", "kubemend_drain_timeout", "kubemend_lock_ttl"])
+def test_what_bounds_the_whole_run_is_not_taken_from_its_first_host(name):
+    """One plan is made for all hosts: a test cluster's generous bound must not drain the nodes of another."""
+    assert settings.differing(check({}), check({name: 7})) == name

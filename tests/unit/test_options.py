@@ -1,0 +1,56 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an action takes, and what it hands on, are options of its module: a host without pipelining gets the module, and Ansible refuses what it does not know."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence
+
+PLUGINS = Path(evidence.__file__).parents[1]
+MODULES = sorted(path.stem for path in (PLUGINS / "modules").glob("[a-z]*.py"))
+
+
+def documented(name: str) -> set[str]:
+    """The module's options, those of its fragments too; sanity compares them with its argument_spec."""
+    kind = importlib.import_module(f"ansible_collections.kubemend.remediation.plugins.modules.{name}")
+    document = yaml.safe_load(kind.DOCUMENTATION)
+    found = set(document.get("options") or ())
+    for fragment in document.get("extends_documentation_fragment") or ():
+        where, _dot, part = fragment.removeprefix("kubemend.remediation.").partition(".")
+        module = importlib.import_module(f"ansible_collections.kubemend.remediation.plugins.doc_fragments.{where}")
+        found |= set(yaml.safe_load(getattr(module.ModuleDocFragment, part.upper() or "DOCUMENTATION")).get("options") or ())
+    return found
+
+
+def handed_on(name: str) -> set[str]:
+    """The names in `params`: dicts with the node's timeout, and what is added to them."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse((PLUGINS / "action" / f"{name}.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Dict):
+            values = {key.value: value for key, value in zip(node.keys, node.values) if isinstance(key, ast.Constant)}
+            if "timeout" in values and not isinstance(values["timeout"], ast.Dict):  # else it is the action's own spec
+                found |= set(values)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "update" and ast.unparse(node.func.value) == "params":
+            found |= {word.arg for word in node.keywords if word.arg}
+    return found
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_an_action_takes_is_documented(name):
+    action = importlib.import_module(f"ansible_collections.kubemend.remediation.plugins.action.{name}").ActionModule
+    spec = getattr(action, "SPEC", None) or importlib.import_module(action.__module__).SPEC
+    assert spec and set(spec) <= documented(name)
+
+
+@pytest.mark.parametrize("name", ["apply_step", "cluster_lock", "log_level", "node_drain", "revert_run"])
+def test_what_it_hands_on_is_an_option(name):
+    names = handed_on(name) - ({"kind", "node", "held"} if name == "node_drain" else set())  # of its step's `change`
+    assert len(names) > 5 and names <= documented(name), names - documented(name)
