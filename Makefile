@@ -2,6 +2,8 @@
 PYTHON ?= python3
 # Before the export, which defines what has no value yet as empty, and ?= then keeps that.
 K8S ?= v1.36.3
+# Of several clusters that are up, the one that K8S names where somebody gave it.
+ONE = $(if $(filter-out file,$(origin K8S)),--k8s "$$K8S")
 MASTERS ?= 3
 WORKERS ?= 1
 LAYOUT ?= kubeadm
@@ -38,13 +40,13 @@ lab-status: ## What runs
 	@$(PYTHON) -m tests.lab status
 
 lab-down: ## Take it away
-	@$(PYTHON) -m tests.lab down
+	@$(PYTHON) -m tests.lab down $(ONE)
 
-lab-break: ## Break it the way it was once broken: INCIDENT=two-leaders [HOST=m2]
-	@$(PYTHON) -m tests.lab break --incident "$$INCIDENT" $${HOST:+--host "$$HOST"}
+lab-break: ## Break it the way it was once broken: INCIDENT=two-leaders [HOST=m2] [K8S=v1.36.3]
+	@$(PYTHON) -m tests.lab break $(ONE) --incident "$$INCIDENT" $${HOST:+--host "$$HOST"}
 
 lab-heal: ## Undo what lab-break did
-	@$(PYTHON) -m tests.lab heal
+	@$(PYTHON) -m tests.lab heal $(ONE)
 
 clean: ## Remove what the commands above made in this folder (not a running lab)
 	@rm -rf .venv tests/output .cache .ansible .hypothesis .pytest_cache

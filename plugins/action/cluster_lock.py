@@ -45,9 +45,9 @@ class ActionModule(NodeAction):
             if state == "decided":
                 result.update(_decided(folder, run_id, args["cluster"]))
                 return result
-            params = {"state": state, "run_id": run_id, "controller": locking.controller(os.getppid()), "take": args["take"],
-                      "seconds": min(args["ttl"] + _seconds(folder, args["step"]), lock.MAX_SECONDS), "timeout": args["timeout"], "check": self._task.check_mode,
-                      "report_dir": folder}
+            seconds = min(args["ttl"] + _seconds(folder, args["step"]), lock.MAX_SECONDS)
+            params = {"state": state, "run_id": run_id, "controller": locking.controller(os.getppid()), "take": args["take"], "seconds": seconds,
+                      "timeout": args["timeout"], "check": self._task.check_mode, "report_dir": folder}
             if state == "released" and run_folder.unsettled(folder):
                 # Nobody knows whether that step still works: the lock's own time, or the next run of this controller, ends it.
                 result.update(changed=False, host=host, held=True, by=run_id, status="ok")

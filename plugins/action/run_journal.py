@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect_cluster import DEEP
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod import REJECTED
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     bundle,
@@ -151,6 +152,7 @@ def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | No
     """What the run's tasks are given. deep: whether its purpose needs the deep tier, as a reset of the CPU manager does, asked for or not."""
     return {"settings": {
         "fail_on": settings.fail_on, "formats": list(settings.report_formats), "deep": settings.deep or deep or _needs_deep(symptom),
+        "api_deep": settings.deep or deep or _needs_deep(symptom, api=True),
         "faults": None if faults is None else sorted(faults), "symptom": symptom, "part": settings.slice, "notices": [],
         "max_risk": settings.max_risk, "max_unavailable": settings.max_unavailable, "drain_timeout": settings.drain_timeout,
         "allow": list(settings.allow), "probe": settings.probe,
@@ -189,9 +191,10 @@ def _capturing(settings: Settings, mode: str, symptom: str | None, chosen: dict[
     return chosen
 
 
-def _needs_deep(symptom: str | None) -> bool:
-    """A symptom's playbook asks for whatever its causes need."""
-    return symptom is not None and any(judge.CATALOGUE[code].tier == "deep" for code in symptoms.SYMPTOMS[symptom].causes)
+def _needs_deep(symptom: str | None, api: bool = False) -> bool:
+    """A symptom's playbook asks for whatever its causes need; every pod of the cluster is read only for a cause that is told by them."""
+    causes = [judge.CATALOGUE[code] for code in symptoms.SYMPTOMS[symptom].causes] if symptom is not None else []
+    return any(not set(DEEP).isdisjoint(cause.cluster_needs) if api else cause.tier == "deep" for cause in causes)
 
 
 def _faults(settings: Settings, symptom: str | None, fixed: Iterable[str] | None) -> frozenset[str] | None:

@@ -36,7 +36,7 @@ def between(path: Path, name: str, text: str, whole: str = "") -> str:
 
 def pages() -> dict[Path, str]:
     """Every generated file with its text."""
-    from tests.docs import faults, guide, readme, rights, roles, symptoms
+    from tests.docs import faults, guide, readme, rights, roles, symptoms, verification
 
     catalogue, all_symptoms, mended = load()
     docs = ROOT / "docs"
@@ -48,6 +48,7 @@ def pages() -> dict[Path, str]:
     found[ROOT / "README.md"] = readme.page(catalogue, all_symptoms, mended)
     found.update(roles.pages())
     found[docs / "rights.md"] = rights.page()
+    found[docs / "verification.md"] = verification.page()
     found[docs / "docsite" / "rst" / "guide.rst"] = guide.page(catalogue, all_symptoms)
     return found
 

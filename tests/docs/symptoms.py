@@ -77,8 +77,8 @@ def _does(symptom, catalogue, mended) -> list[str]:
     parts = ["```", f"ansible-playbook -i INVENTORY kubemend.remediation.{symptom.name}", "```", "",
              "It judges every cause above and prints each with its verdict and its evidence. It observes, prints the plan and changes nothing, unless "
              "`-e kubemend_max_risk=<risk>` consents to the steps of the plan up to that risk.", "",
-             f"- Every host is asked once: {_names(needs)} ([what each reads](../rights.md))." if needs else "",
-             f"- The API is asked: {_names(asked)}." if asked else "",
+             f"- Every host is asked once, as in an audit. Its causes are told by {_names(needs)} ([what each reads](../rights.md))." if needs else "",
+             f"- The API is asked as in an audit. Its causes are told by {_names(asked)}." if asked else "",
              f"- The highest risk that a step of it can have is {highest} ([what is done](../../README.md#what-it-changes-on-a-node))."
              if steps else "- No cause of it has a step: it only tells."]
     return [*(line for number, line in enumerate(parts) if line or number in (3, 5)), *(["", MORE[symptom.name]] if symptom.name in MORE else [])]

@@ -60,10 +60,12 @@ class Matrix:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m tests.faults", description=__doc__)
-    parser.add_argument("--seed", help="the order; the commit by default")
+    parser.add_argument("--seed", help="the order, and what is drawn of scenes that wait; the commit by default")
     parser.add_argument("-k", dest="pick", default="", help="as pytest has it")
     options = parser.parse_args()
     os.environ["KUBEMEND_FAULTS"] = "whole"
+    if options.seed:
+        os.environ["KUBEMEND_FAULTS_SEED"] = options.seed  # what slow scenes draw, too
     import pytest
 
     from tests.lab import results

@@ -36,7 +36,6 @@ def _arguments(argv):
     commands.add_parser("build", help="fill the cache only").add_argument("--k8s", nargs="*", default=paths.pinned())
     commands.add_parser("image", help="a plain Debian node image").add_argument("--suite", required=True)
     commands.add_parser("check", help="can the lab run here?")
-    commands.add_parser("verify-doc", help="docs/verification.md from the stored results")
     return parser.parse_args(argv)
 
 
@@ -88,10 +87,6 @@ def main(argv=None) -> int:
     if args.command == "image":
         host.ensure_host()
         print(images.build_plain_image(args.suite))
-        return 0
-    if args.command == "verify-doc":
-        from .results import write_document
-        print(write_document())
         return 0
     from . import incident
     if args.command == "break":

@@ -95,6 +95,7 @@ def test_incident(outcomes, name, version):
         pytest.skip(reason)
     entry = outcomes.get((version, name))
     if entry is None:
+        assert FULL, f"{name} was not run"  # only the whole matrix resumes
         pytest.skip("passed already on these very bytes")
     if entry["outcome"] == "skipped":
         pytest.skip(entry["reason"])

@@ -108,14 +108,6 @@ def test_a_half_written_line_is_no_result(tmp_path):
     assert len(book.entries()) == 1
 
 
-def test_the_page_shows_the_newest_result_of_each_case():
-    entry = {"commit": "0" * 40, "dirty": False, "k8s": NEW, "case": "a", "timers": "short", "seconds": 3,
-             "date": "2020-01-01T00:00:00Z"}
-    page = results.document([{**entry, "outcome": "failed", "reason": "x"},
-                             {**entry, "outcome": "passed", "reason": ""}])
-    assert "| a | short | passed | 3 |" in page and "failed" not in page
-
-
 def test_every_incident_file_is_discovered_and_says_what_it_is():
     found = incident.discover()
     assert "two-leaders" in found

@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an action takes, and what it hands on, are options of its module: a host without pipelining gets the module, and Ansible refuses what it does not know."""
+"""What an action takes, and what it hands on, are options of its module.
+
+A host without pipelining gets the module, and Ansible refuses what that does not know.
+"""
 
 from __future__ import annotations
 

@@ -163,8 +163,8 @@ def test_a_revert_names_them_and_the_newest_run_may_be_theirs(operator):
     assert said["w1"] == ("error", NO_PLUGIN) and said["m1"][1].startswith(BEGAN) and said["w2"][0] == "unreachable"
     assert "m1, m2, w1, w2 could not be asked" in done.words
     # With the evidence of the others a run could be chosen: never `last`, while a host is silent where the newest may be.
-    (operator.folder / "report" / "revert" / "m2.json").write_text(json.dumps(
-        {"host": "m2", "status": "ok", "reason": "", "answer": {"runs": [{"run_id": RUN, "reverts": [], "paths": [{"path": "/x", "state": "restore"}]}]}}))
+    runs = [{"run_id": RUN, "reverts": [], "paths": [{"path": "/x", "state": "restore"}]}]
+    reverting.write(str(operator.folder / "report"), "m2", reverting.LISTED, {"host": "m2", "status": "ok", "reason": "", "answer": {"runs": runs}})
     listings, missing = reverting.listings(str(operator.folder / "report"), ["m1", "m2", "w1", "w2"])
     assert not missing and reverting.choose(listings, RUN).hosts == ("m2",)
     assert "m1, w1, w2 could not be asked, where the newest run may have been" in reverting.choose(listings, "last").problem

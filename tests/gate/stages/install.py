@@ -32,7 +32,9 @@ def clone(context: Context) -> counts.Counts:
         returncode, text = context.run(["make", "audit"], cwd=where, env=hostile)
         found.check("make audit ends with 0", returncode == 0)
         found.check("make audit names " + FINDING, FINDING in text)
-        for command, lines in shown.commands(machine.ROOT / "README.md"):
+        consoles = list(shown.commands(machine.ROOT / "README.md"))
+        found.check("the README shows make audit once", [command for command, _lines in consoles] == ["make audit"])
+        for command, lines in consoles:
             missing = shown.differs(lines, text)
             found.check("the README shows what make audit prints: " + (missing or "all of it"), command == "make audit" and not missing)
         returncode, text = context.run(["make", "audit", "ARGS=-e kubemend_fail_on=critical"], cwd=where, env=hostile)

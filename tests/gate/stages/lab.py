@@ -102,8 +102,4 @@ def lab(context: Context) -> counts.Counts:
     extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {"KUBEMEND_DRAW": "1"}
     if context.full and os.environ.get("CASES"):
         extra["KUBEMEND_CASES"] = os.environ["CASES"]
-    found = pytest(context, "tests/lab", timeout=12 * HOUR if context.full else 4200, **extra)
-    if context.full:
-        returncode, _text = context.run([sys.executable, "-m", "tests.lab", "verify-doc"])
-        found.check("docs/verification.md", returncode == 0)
-    return found
+    return pytest(context, "tests/lab", timeout=12 * HOUR if context.full else 4200, **extra)

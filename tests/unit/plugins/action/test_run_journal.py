@@ -217,7 +217,7 @@ def test_kernel_settings_that_are_asked_for_go_by_their_own_names(operator, args
 
 
 @pytest.mark.parametrize(("symptom", "args", "deep", "selector"), [
-    (None, (), False, None), ("admission_errors", (), False, None), ("cpu_pinning", (), True, None),
+    (None, (), False, None), ("admission_errors", (), False, None), ("cpu_pinning", (), True, None), ("node_unreachable", (), True, None),
     (None, ("-e", "kubemend_deep=true", "-e", "kubemend_expect_pinning=app=db"), True, "app=db")])
 def test_a_symptom_asks_for_what_its_causes_need(operator, symptom, args, deep, selector):
     said = f"kubemend.remediation.run_journal:\n        symptom: {symptom}" if symptom else "kubemend.remediation.run_journal:"
@@ -226,6 +226,8 @@ def test_a_symptom_asks_for_what_its_causes_need(operator, symptom, args, deep, 
     operator.run(str(operator.folder / "play.yml"), *args, env={"RESULT": str(path)})
     settings = json.loads(path.read_text())["settings"]
     assert (settings["deep"], settings["expect_pinning"]) == (deep, selector) and not settings["notices"]
+    # Every pod of the cluster in full is asked of an API that may be in trouble: only for a cause that is told by them.
+    assert settings["api_deep"] is (deep and symptom != "node_unreachable")
 
 
 def test_what_each_kubelet_is_to_be_told(operator):
