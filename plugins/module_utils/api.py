@@ -19,6 +19,8 @@ import socket
 import time
 import urllib.parse
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.api_socket import Ahead, ApiError, Connection, Deadline
+
 PAGE = 500
 MAX_BODY = 64 * 1024 * 1024
 MAX_TRIES = 5
@@ -32,17 +34,6 @@ MANAGERS, SPEC = b',"managedFields":[', b']},"spec":'
 LIST = ", ".join([JSON + ";" + METADATA % ("List", version) for version in ("v1", "v1beta1")] + [JSON])
 # A list as kubectl prints it: of each object a few cells. With includeObject=None nothing else.
 TABLE = ", ".join([JSON + ";as=Table;g=meta.k8s.io;v=" + version for version in ("v1", "v1beta1")] + [JSON])
-
-
-class ApiError(Exception):
-    """One request that brought nothing; `status` is the evidence status, `code` HTTP's or None when no API server answered."""
-
-    def __init__(self, status, reason, code=None, retry_after=None, body=None):
-        super(ApiError, self).__init__(reason)
-        self.status = status
-        self.code = code
-        self.retry_after = retry_after
-        self.body = body
 
 
 def dicts(values):
@@ -100,96 +91,6 @@ def _unmanaged(page):
     return b"".join(kept + [page[at:]])
 
 
-class Deadline:
-    """An instant after which nothing waits."""
-
-    def __init__(self, seconds, of=None):
-        self.at = time.monotonic() + seconds
-        if of is not None:
-            self.at = min(self.at, of.at)
-
-    def left(self):
-        """Seconds left; raises when there are none."""
-        left = self.at - time.monotonic()
-        if left <= 0:
-            raise ApiError("timeout", "the time limit was reached")
-        return left
-
-
-class _Socket(socket.socket):
-    """A socket whose reads and writes obey one deadline, however slowly the bytes drip."""
-
-    deadline = None
-
-    def recv_into(self, *args, **kwargs):
-        self.settimeout(self.deadline.left())
-        return super(_Socket, self).recv_into(*args, **kwargs)
-
-    def sendall(self, *args, **kwargs):
-        self.settimeout(self.deadline.left())
-        return super(_Socket, self).sendall(*args, **kwargs)
-
-
-class _Connection(http.client.HTTPConnection):
-    """HTTP over a unix socket. The proxy serves only requests for the host `localhost`."""
-
-    def __init__(self, path):
-        super(_Connection, self).__init__("localhost")
-        self.path = path
-        self.deadline = None
-
-    def connect(self):
-        self.sock = _Socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.deadline = self.deadline
-        self.sock.settimeout(self.deadline.left())
-        self.sock.connect(self.path)
-
-    def limit(self, deadline):
-        """Put the next exchange under this deadline."""
-        self.deadline = deadline
-        if self.sock is not None:
-            self.sock.deadline = deadline
-
-
-class _Ahead:
-    """Pages that are asked for while the one before is parsed, so that the API server works meanwhile; each on a connection of its own."""
-
-    def __init__(self, path):
-        self.path = path
-        self.open = {}  # {target: its connection}
-
-    def ask(self, target, headers, deadline):
-        """Send the request; where that fails, it is for the usual way to say why."""
-        connection = _Connection(self.path)
-        connection.limit(deadline)
-        try:
-            connection.request("GET", target, None, headers)
-        except (ApiError, OSError, http.client.HTTPException):
-            connection.close()
-            return 0
-        self.open[target] = connection
-        return 1
-
-    def take(self, target, deadline, read):
-        """(HTTP code, headers, body) of what was asked for, None where it was not, or did not come."""
-        connection = self.open.pop(target, None)
-        if connection is None:
-            return None
-        connection.limit(deadline)
-        try:
-            answer = connection.getresponse()
-            return answer.status, answer.headers, read(answer)
-        except (ApiError, OSError, http.client.HTTPException):
-            return None
-        finally:
-            connection.close()
-
-    def forget(self, path):
-        """Whoever read the list wants no more of it."""
-        for target in [one for one in self.open if one.split("?")[0] == path]:
-            self.open.pop(target).close()
-
-
 class Client:
     """Requests over one unix socket: bounded, retried where that is safe, paged."""
 
@@ -197,8 +98,8 @@ class Client:
         self.path = path
         self.deadline = deadline
         self.max_body = max_body
-        self.connection = _Connection(path)
-        self.ahead = _Ahead(path)
+        self.connection = Connection(path)
+        self.ahead = Ahead(path)
         self.requests = 0
 
     def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):

@@ -1,0 +1,113 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: HTTP over the unix socket on which `kubectl proxy` listens, every read and write of it under one deadline."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import http.client
+import socket
+import time
+
+
+class ApiError(Exception):
+    """One request that brought nothing; `status` is the evidence status, `code` HTTP's or None when no API server answered."""
+
+    def __init__(self, status, reason, code=None, retry_after=None, body=None):
+        super(ApiError, self).__init__(reason)
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after
+        self.body = body
+
+
+class Deadline:
+    """An instant after which nothing waits."""
+
+    def __init__(self, seconds, of=None):
+        self.at = time.monotonic() + seconds
+        if of is not None:
+            self.at = min(self.at, of.at)
+
+    def left(self):
+        """Seconds left; raises when there are none."""
+        left = self.at - time.monotonic()
+        if left <= 0:
+            raise ApiError("timeout", "the time limit was reached")
+        return left
+
+
+class Socket(socket.socket):
+    """A socket whose reads and writes obey one deadline, however slowly the bytes drip."""
+
+    deadline = None
+
+    def recv_into(self, *args, **kwargs):
+        self.settimeout(self.deadline.left())
+        return super(Socket, self).recv_into(*args, **kwargs)
+
+    def sendall(self, *args, **kwargs):
+        self.settimeout(self.deadline.left())
+        return super(Socket, self).sendall(*args, **kwargs)
+
+
+class Connection(http.client.HTTPConnection):
+    """HTTP over a unix socket. The proxy serves only requests for the host `localhost`."""
+
+    def __init__(self, path):
+        super(Connection, self).__init__("localhost")
+        self.path = path
+        self.deadline = None
+
+    def connect(self):
+        self.sock = Socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.deadline = self.deadline
+        self.sock.settimeout(self.deadline.left())
+        self.sock.connect(self.path)
+
+    def limit(self, deadline):
+        """Put the next exchange under this deadline."""
+        self.deadline = deadline
+        if self.sock is not None:
+            self.sock.deadline = deadline
+
+
+class Ahead:
+    """Pages that are asked for while the one before is parsed, so that the API server works meanwhile; each on a connection of its own."""
+
+    def __init__(self, path):
+        self.path = path
+        self.open = {}  # {target: its connection}
+
+    def ask(self, target, headers, deadline):
+        """Send the request; where that fails, it is for the usual way to say why."""
+        connection = Connection(self.path)
+        connection.limit(deadline)
+        try:
+            connection.request("GET", target, None, headers)
+        except (ApiError, OSError, http.client.HTTPException):
+            connection.close()
+            return 0
+        self.open[target] = connection
+        return 1
+
+    def take(self, target, deadline, read):
+        """(HTTP code, headers, body) of what was asked for, None where it was not, or did not come."""
+        connection = self.open.pop(target, None)
+        if connection is None:
+            return None
+        connection.limit(deadline)
+        try:
+            answer = connection.getresponse()
+            return answer.status, answer.headers, read(answer)
+        except (ApiError, OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()
+
+    def forget(self, path):
+        """Whoever read the list wants no more of it."""
+        for target in [one for one in self.open if one.split("?")[0] == path]:
+            self.open.pop(target).close()
