@@ -310,7 +310,7 @@ def module_of(remedy):
         file_limit, kernel_module, kernel_setting, kubelet_service, manager_reset, pinned_pod, scheduler_restart, swap_off, unit_limit, unit_unmask)
     own = {"kernel_setting": kernel_setting, "kernel_module": kernel_module, "file_limit": file_limit, "unit_limit": unit_limit, "pinned_pod": pinned_pod,
            "swap_persistence": swap_off, "swap_off": swap_off, unit_unmask.REMEDY: unit_unmask, "restart_leader": scheduler_restart}
-    return kubelet_service if remedy in SERVICE else own.get(remedy, manager_reset)
+    return kubelet_service if remedy in SERVICE else manager_reset if remedy in MANAGERS else own[remedy]
 
 
 def _listed(value):
