@@ -278,7 +278,7 @@ class _Executor:
         try:
             proof.end(record["run_id"], record["step"], state, reason, self.root, seen=seen, journal=entry, ended_by=self.params["run_id"], **more)
         except (OSError, ValueError, ChangeError) as error:
-            self.notes.append("how the step ended could not be recorded: %s" % files.one_line(error))
+            self.notes.append("%s; the next run does that (KM902)" % durable.one_line(error))
 
     def _by_itself(self):
         """A step that has a module to itself, its guards and its proof with it."""

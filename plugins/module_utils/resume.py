@@ -44,7 +44,7 @@ class Recovery:
             told.append("step %s of %s: %s%s" % (record["step"], record["run_id"], answer["state"], answer["reason"] and " (%s)" % answer["reason"]))
             if answer["state"] in (FAILED, REFUSED):
                 worst = FAILED
-        return answer_of(worst, "; ".join(told) or "nothing was interrupted", changed)
+        return answer_of(worst, "; ".join(told) or "nothing was interrupted", changed, notes=self.executor.notes)
 
     def _unproven(self):
         only = self.step.get("only_run")

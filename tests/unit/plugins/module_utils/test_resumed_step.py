@@ -84,6 +84,16 @@ def test_one_of_which_nothing_can_be_told_holds_up_no_other(node: Node, monkeypa
     assert [record["step"] for record in proof.unproven(str(node.root))] == ["00-m1-restart_leader"]
 
 
+def test_an_end_that_is_not_recorded_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is done, and found again by the next run: nobody is to wonder why."""
+    def full(*dummy: Any, **more: Any) -> None:
+        raise durable.ChangeError("how step x ended was not recorded: no space")
+
+    monkeypatch.setattr(proof, "end", full)
+    answer = apply_step.work({"run_id": NEXT, "root": str(node.root), "lock": None, "step": {"id": "recover", "remedy": "recover", "host": "m1"}})
+    assert answer["state"] == "done" and answer["notes"] == ["how step x ended was not recorded: no space; the next run does that (KM902)"]
+
+
 def test_every_step_with_a_module_of_its_own_names_it() -> None:
     """None of them falls to whoever is left."""
     for remedy in apply_step.ALONE + apply_step.SERVICE + apply_step.MANAGERS:
