@@ -17,6 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.durable impor
 KUBEADM_CONFIG, PROBE, CLEAN_UP, DRAIN, UNCORDON, PATCH = "kubeadm_config", "probe", "clean_up", "drain", "uncordon", "patch_workload"
 SECONDS = {KUBEADM_CONFIG: 60, PROBE: 180, CLEAN_UP: 120, DRAIN: 120, UNCORDON: 60, PATCH: 720}  # a drain's own time comes on top
 ROLLOUT_SECONDS = 300
+DELETED = "those that were deleted are in the journal of this run; run again for the rest"
 READY_SECONDS = 40  # in which a Node says that its kubelet is well again
 
 
@@ -140,8 +141,12 @@ def _cleaned(wanted, as_step, params):
         with config_map.reached(_via(wanted, params), read_only=False, seconds=SECONDS[CLEAN_UP]) as (api, dummy):
             clean_up.clean(api, wanted["pods"], as_step, done)
     except ApiError as error:
-        told = "those that were deleted are in the journal of this run; run again for the rest" if done.sent else "none was deleted; run again"
+        told = DELETED if done.sent else "none was deleted; run again"
         raise ChangeError("not every pod was looked at, because the API does not answer as it should (%s); %s" % (error, told), changed=bool(done.sent))
+    except ChangeError as error:  # the lock or the journal, which are looked at before each of them
+        if not done.sent:
+            raise
+        raise ChangeError("%s; %s" % (str(error).replace("nothing was changed", "nothing more was deleted", 1), DELETED), changed=True)
     return {"proven": not done.stuck, "reason": clean_up.told(done), "changed": bool(done.sent), "entry": None}
 
 

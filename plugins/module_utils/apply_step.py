@@ -281,7 +281,7 @@ class _Executor:
         try:
             proof.end(record["run_id"], record["step"], state, reason, self.root, seen=seen, journal=entry, ended_by=self.params["run_id"], **more)
         except (OSError, ValueError, ChangeError) as error:
-            self.notes.append("how the step ended could not be recorded: %s" % files.one_line(error))
+            self.notes.append("%s; the next run does that (KM902)" % durable.one_line(error))
 
     def _by_itself(self):
         """A step that has a module to itself, its guards and its proof with it."""
@@ -313,7 +313,7 @@ def module_of(remedy):
         file_limit, kernel_module, kernel_setting, kubelet_service, manager_reset, pinned_pod, scheduler_restart, swap_off, unit_limit, unit_unmask)
     own = {"kernel_setting": kernel_setting, "kernel_module": kernel_module, "file_limit": file_limit, "unit_limit": unit_limit, "pinned_pod": pinned_pod,
            "swap_persistence": swap_off, "swap_off": swap_off, unit_unmask.REMEDY: unit_unmask, "restart_leader": scheduler_restart}
-    return kubelet_service if remedy in SERVICE else own.get(remedy, manager_reset)
+    return kubelet_service if remedy in SERVICE else manager_reset if remedy in MANAGERS else own[remedy]
 
 
 def _listed(value):

@@ -123,9 +123,9 @@ def sync_folder(folder):
 
 
 @contextlib.contextmanager
-def exclusive(root, wait=WAIT_SECONDS):
-    """A descriptor of our folder while nobody else of us changes anything on this node."""
-    unusable = "nothing was changed, because %s cannot be used" % root
+def exclusive(root, wait=WAIT_SECONDS, lead="nothing was changed"):
+    """A descriptor of our folder while nobody else of us changes anything on this node. lead: how a refusal begins."""
+    unusable = "%s, because %s cannot be used" % (lead, root)
     with told(unusable):
         root_fd = private_folder(root)
         try:
@@ -137,8 +137,8 @@ def exclusive(root, wait=WAIT_SECONDS):
         end = time.monotonic() + wait
         while not _locked(lock_fd):
             if time.monotonic() >= end:
-                raise ChangeError("nothing was changed: another process changes this node (it has held %s for %d s); "
-                                  "let it end and run again" % (os.path.join(root, FLOCK), wait))
+                raise ChangeError("%s: another process changes this node (it has held %s for %d s); "
+                                  "let it end and run again" % (lead, os.path.join(root, FLOCK), wait))
             time.sleep(0.05)
         with told(unusable):
             yield root_fd

@@ -99,9 +99,8 @@ def _back(step, record, former, reason, restarted):
                 % (reason, why, record["host"]))
 
 
-def _end(step, state, reason, **more):
-    proof.end(step.run_id, step.step, state, reason, step.root, ended_by=step.run_id, **more)
-    return state, reason
+def _end(step, state, reason, seen=None):
+    return proof.ended(step, state, reason, seen)[:2]
 
 
 def unfinished(record):

@@ -136,7 +136,8 @@ def _became(record, done):
     wrong = [one["reason"] for one in done["paths"] if one["path"] in paths_of(record) and one["result"] == revert_run.REFUSED]
     wrong += [one["reason"] for one in done["components"] if one["component"] == record["component"] and one["proven"] is False]
     wrong += [done["error"]] if done["error"] else []
-    return (FAILED, files.one_line(wrong[0])) if wrong else (RESTORED, "")
+    told = [one["reason"] for one in done["components"] if one["component"] == record["component"] and one["proven"] and one["reason"]]
+    return (FAILED, files.one_line(wrong[0])) if wrong else (RESTORED, files.one_line(told[0]) if told else "")
 
 
 def _wait(step):

@@ -17,8 +17,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.api import Ap
 from ansible_collections.kubemend.remediation.plugins.module_utils.runtime import PAUSE_IMAGE
 
 NAMESPACE = "kube-system"  # it is there, it admits, and few quotas or policies reach into it
-LABEL = ("app.kubernetes.io/managed-by", "kubemend")
-SELECTOR = {"labelSelector": "=".join(LABEL)}
+# both, because a pinned pod that an interrupted run left is ours, too, and its kubelet brings it back as often as it is deleted
+LABELS = {"app.kubernetes.io/managed-by": "kubemend", "app.kubernetes.io/component": "probe"}
+SELECTOR = {"labelSelector": ",".join("%s=%s" % pair for pair in sorted(LABELS.items()))}
 JOBS = "/apis/batch/v1/namespaces/%s/jobs" % NAMESPACE
 PODS = "/api/v1/namespaces/%s/pods" % NAMESPACE
 WINDOW = 6  # seconds of one look; there is a second one after that which saw the first pod
@@ -99,7 +100,6 @@ def _place(api):
 
 
 def _job(run_id, host, image):
-    labels = {LABEL[0]: LABEL[1], "app.kubernetes.io/component": "probe"}
     amounts = {"cpu": "10m", "memory": "32Mi"}
     container = {"name": "probe", "image": image, "imagePullPolicy": "Never", "resources": {"requests": amounts, "limits": amounts},
                  "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
@@ -109,7 +109,7 @@ def _job(run_id, host, image):
     if host:
         pod["nodeSelector"] = {"kubernetes.io/hostname": host}
     return {"apiVersion": "batch/v1", "kind": "Job",
-            "metadata": {"name": "kubemend-probe-" + run_id.lower(), "namespace": NAMESPACE, "labels": labels},
+            "metadata": {"name": "kubemend-probe-" + run_id.lower(), "namespace": NAMESPACE, "labels": LABELS},
             # it ends by itself should nobody come back to remove it
             "spec": {"parallelism": 1, "completions": 1, "backoffLimit": 0, "activeDeadlineSeconds": 120, "ttlSecondsAfterFinished": 120,
-                     "template": {"metadata": {"labels": labels}, "spec": pod}}}
+                     "template": {"metadata": {"labels": LABELS}, "spec": pod}}}

@@ -73,10 +73,11 @@ def read(run_id, step, root=ROOT):
 
 def end(run_id, step, state, reason=None, root=ROOT, **more):
     """How it ended. No lock is asked for: a record changes nothing."""
-    with durable.exclusive(root), journal.opened(root, run_id) as fd:
+    unrecorded = "how step %s ended was not recorded" % step  # said of a step that may have changed much
+    with durable.exclusive(root, lead=unrecorded), journal.opened(root, run_id) as fd:
         if fd is None:
             return
-        with durable.told("how step %s ended was not recorded" % step):
+        with durable.told(unrecorded):
             record = durable.load(name_of(step), fd)
             durable.put(name_of(step), dict(record, state=state, reason=reason, ended=durable.now(), **more), fd)
 

@@ -26,7 +26,7 @@ ASK = 2  # seconds that one question may take
 YOUNG = 25  # seconds after its start in which a component may still refuse a good certificate (403)
 WRONG = 5  # seconds in which a right process says the contrary, after which more patience is of no use
 DEATHS = 3  # right processes that ended again
-LOGS = "/var/log/pods/*_%s*_*/*/*.log"  # one file for each start of a container, whatever the runtime
+PODS = "/var/log/pods"  # one file for each start of a container, whatever the runtime
 TRUE = ("", "1", "t", "T", "TRUE", "true", "True")
 
 
@@ -64,8 +64,11 @@ def instances(component):
 
 
 def starts(component):
-    """The logs of the component's containers, one a start: what ends at once is seen by nothing else."""
-    return set(glob.glob(LOGS % component))
+    """The logs of the component's container, one a start: what ends at once is seen by nothing else.
+
+    Those of hosted control planes, of sidecars and of pods whose name only begins alike are nobody's here, as in log_sources.
+    """
+    return set(glob.glob(os.path.join(PODS, "kube-system_%s-*_*" % component, component, "*.log")))
 
 
 def gone(instance):

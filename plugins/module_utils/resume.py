@@ -12,6 +12,7 @@ import time
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, guard, journal, proof, prove, recover
 from ansible_collections.kubemend.remediation.plugins.module_utils.apply_step import (
     ALONE, DONE, FAILED, KUBELET, MANAGERS, REFUSED, REVERT, SERVICE, SKIPPED, UNCHANGED, answer_of, module_of)
+from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 
 class Recovery:
@@ -43,7 +44,7 @@ class Recovery:
             told.append("step %s of %s: %s%s" % (record["step"], record["run_id"], answer["state"], answer["reason"] and " (%s)" % answer["reason"]))
             if answer["state"] in (FAILED, REFUSED):
                 worst = FAILED
-        return answer_of(worst, "; ".join(told) or "nothing was interrupted", changed)
+        return answer_of(worst, "; ".join(told) or "nothing was interrupted", changed, notes=self.executor.notes)
 
     def _unproven(self):
         only = self.step.get("only_run")
@@ -53,20 +54,27 @@ class Recovery:
         return [record for record in self._unproven() if record["running"]]
 
     def _resumed(self, record):
+        """The answer of one record. What stands in its way now leaves it open, and none of the others."""
+        try:
+            return self._resumed_one(record)
+        except (guard.Refused, ChangeError) as error:
+            return answer_of(REFUSED, str(error), getattr(error, "changed", False))
+
+    def _resumed_one(self, record):
         """One step that was begun by a program that is gone."""
         if not record.get("error") and record.get("remedy") in apply_api.SECONDS:
             state, reason = apply_api.resumed(record, self.params)
             if state:
                 self.executor.end(record, state, reason)
             return answer_of(DONE if state else FAILED, reason)
-        if not record.get("error") and record.get("remedy") in ALONE:
+        if not record.get("error") and record.get("remedy") in ALONE + SERVICE:
             state, reason = module_of(record["remedy"]).resumed(record, self.executor.as_step)
             if state:  # else it stays open, and the run after this one tries again
                 self.executor.end(record, state, reason)
             return answer_of(FAILED if state in (None, proof.FAILED) else DONE, reason, state in (proof.PROVEN, proof.ROLLED_BACK))
         if record.get("error") or not record.get("component"):
             return answer_of(FAILED, "its record cannot be read (%s)" % record.get("error"))
-        if record.get("remedy") in (KUBELET,) + MANAGERS + SERVICE:
+        if record.get("remedy") in (KUBELET,) + MANAGERS:
             return self._kubelet_resumed(record)
         if record.get("remedy") == REVERT:
             self.executor.end(record, proof.FAILED, "interrupted before %s was proven" % record["component"])
@@ -80,10 +88,7 @@ class Recovery:
         if entry and self._undone(entry):
             self.executor.end(record, proof.ROLLED_BACK, "interrupted after the former bytes were put back", None, entry)
             return answer_of(DONE, "its former bytes were back already")
-        try:
-            self.executor.credentials = guard.resume(dict(self.step, host=self.executor.host, guard=self.step.get("guard") or record.get("guard")), self.params)
-        except guard.Refused as error:
-            return answer_of(REFUSED, str(error))
+        self.executor.credentials = guard.resume(dict(self.step, host=self.executor.host, guard=self.step.get("guard") or record.get("guard")), self.params)
         known = record["former"] or {}
         former = next((one for one in prove.instances(record["component"]) if one.identity == (known.get("pid"), known.get("ticks"))), None)
         return self.executor.proved(record, {"entry": entry}, former, time.monotonic())

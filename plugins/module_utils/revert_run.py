@@ -198,13 +198,13 @@ class _Revert:
             return
         begin, results = time.monotonic(), self._restore(wanted, step)
         if wanted and not any(one["changed"] for one in results):
-            self._end(step, proof.NOT_DONE, results[0]["reason"])
+            results[0]["reason"] = proof.ended(step, proof.NOT_DONE, results[0]["reason"])[1]
             return
         if signalled and former:
             prove.terminate(former)
         if not any(one.former for one in pending):
-            self.components.append(_component(component, None, "it did not run before that run either", True))
-            self._end(step, proof.PROVEN, "it did not run before")
+            told = proof.ended(step, proof.PROVEN, "it did not run before that run either")[1]
+            self.components.append(_component(component, None, told, True))
             return
         # what a manifest held decides the command line; where only a file that the process reads is put back, it stays as it is
         argv = next((one.former for one in reversed(pending) if one.restart != "signal"), None) or former and files.masked_argv(former.argv)
@@ -218,7 +218,7 @@ class _Revert:
             reason = ("%s of %s was not proven within %d s: %s; look at journalctl -u kubelet and crictl ps -a --name %s, or bring back what run %s "
                       "left with -e kubemend_run_id=%s" % (component, self.host, round(found.waited), found.reason, component, self.run_id, step.run_id))
             self.stopped = "%s was not proven after its files were restored" % component
-        self._end(step, proof.PROVEN if found.ok else proof.FAILED, reason, found.seen())
+        reason = proof.ended(step, proof.PROVEN if found.ok else proof.FAILED, reason, found.seen())[1]
         self.components.append(dict(_component(component, found.ok, reason, True), seen=found.seen(), seconds=round(found.waited, 2)))
 
     def _with_kubelet(self, group, wanted, step):
@@ -239,9 +239,6 @@ class _Revert:
             self._refuse(wanted, str(error))
             proven, reason = (None if wanted else False), str(error)
         self.components.append(_component("kubelet", proven, reason, proven is not None))
-
-    def _end(self, step, state, reason, seen=None):
-        proof.end(step.run_id, step.step, state, reason, self.root, seen=seen or {}, journal=None, ended_by=step.run_id)
 
     def _restore(self, stretches, step):
         """The former bytes of these files, each for itself; what became of each."""

@@ -57,19 +57,21 @@ def given(text, wanted):
 
 
 def rolled_out(item):
-    """Why its pods are not all of its present template and ready, or None. What changes pods only later (CronJob, OnDelete, paused) is not waited for."""
+    """Why its pods are not all of its present template and ready, or None. What changes later (CronJob, OnDelete, paused, a partition) is not waited for."""
     spec, status, meta = item.get("spec") or {}, item.get("status") or {}, item.get("metadata") or {}
     if "jobTemplate" in spec or (spec.get("updateStrategy") or {}).get("type") == "OnDelete" or spec.get("paused"):
         return None
     if (status.get("observedGeneration") or 0) < (meta.get("generation") or 0):
         return "its controller has not seen the change yet"
+    later = 0
     if "desiredNumberScheduled" in status:  # a DaemonSet
         wanted, updated, ready = status["desiredNumberScheduled"], status.get("updatedNumberScheduled") or 0, status.get("numberAvailable") or 0
     else:
         wanted = 1 if spec.get("replicas") is None else spec["replicas"]
         updated, ready = status.get("updatedReplicas") or 0, min(status.get("readyReplicas") or 0, status.get("replicas") or 0)
+        later = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition") or 0  # of a StatefulSet: its first ones keep what they have
         if (status.get("replicas") or 0) > wanted:
             return "%d of its former pods are still there" % (status["replicas"] - wanted)
-    if updated < wanted or ready < wanted:
-        return "%d of %d pods are made anew, %d are ready" % (updated, wanted, ready)
+    if updated < wanted - later or ready < wanted:
+        return "%d of %d pods are made anew, %d of %d are ready" % (updated, max(0, wanted - later), ready, wanted)
     return None

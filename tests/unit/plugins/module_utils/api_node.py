@@ -50,7 +50,8 @@ class Api:
         job = self.put("%s/%s" % (path, sent["metadata"]["name"]), sent)
         job["metadata"]["uid"] = "job-%d" % self.version
         for number in range(self.pods):
-            meta = {"name": "pod-%d" % number, "uid": "pod-%d" % number, "ownerReferences": [{"uid": job["metadata"]["uid"]}]}
+            meta = {"name": "pod-%d" % number, "uid": "pod-%d" % number, "ownerReferences": [{"uid": job["metadata"]["uid"]}],
+                    "labels": sent["spec"]["template"]["metadata"]["labels"]}
             self.put("%s/pods/pod-%d" % (SYSTEM, number), {"metadata": meta})
             self.events += [{"type": kind, "object": {"metadata": meta}} for kind in ("ADDED", "MODIFIED")]
         return job
@@ -70,7 +71,9 @@ class Api:
         if "watch" in query:
             return 200, b"".join(json.dumps(event).encode() + b"\n" for event in self.events)
         if path.rpartition("/")[2] in ("jobs", "pods", "nodes"):
-            items = [item for name, item in self.objects.items() if name.rpartition("/")[0] == path]
+            wanted = [pair.partition("=")[::2] for pair in query.get("labelSelector", "").split(",") if pair]
+            items = [item for name, item in self.objects.items() if name.rpartition("/")[0] == path
+                     and all((item["metadata"].get("labels") or {}).get(key) == value for key, value in wanted)]
             return 200, {"kind": "List", "metadata": {"resourceVersion": str(self.version)}, "items": items}
         return (200, self.objects[path]) if path in self.objects else (404, {"kind": "Status", "message": "not found"})
 

@@ -254,7 +254,7 @@ def made(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(files, "text", cgroups)
     monkeypatch.setattr(unit, "show", lambda names: {})
     monkeypatch.setattr(runtime, "_program", lambda name: str(path / "bin" / "ctr") if name == "ctr" else None)
-    monkeypatch.setattr(prove, "LOGS", str(path / "state") + "/*_%s*_*/*/*.log")
+    monkeypatch.setattr(prove, "PODS", str(path / "state"))
     monkeypatch.setattr(prove, "STABLE", 0.5)
     monkeypatch.setattr(prove, "WRONG", 0.8)
     monkeypatch.setattr(apply_step, "BACK_OFF", 60)

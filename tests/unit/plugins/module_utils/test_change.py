@@ -169,11 +169,11 @@ def test_must_hold_needs_the_lock(node: Node) -> None:
 
 def test_another_process_at_work_is_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     node.root.mkdir(0o700)
-    monkeypatch.setattr(durable.exclusive.__wrapped__, "__defaults__", (0.1,))
+    monkeypatch.setattr(durable.exclusive.__wrapped__, "__defaults__", (0.1, "nothing was changed"))
     with open(node.root / durable.FLOCK, "wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert durable.busy(str(node.root))
-        node.refused("another process changes this node")
+        node.refused("nothing was changed: another process changes this node")
     assert not durable.busy(str(node.root))
     node.swap()
 

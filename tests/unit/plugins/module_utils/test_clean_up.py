@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, clean_up, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, clean_up, durable, proof
 
 from tests.unit.plugins.module_utils.api_node import UID, Api, made
 from tests.unit.plugins.module_utils.change_node import RUN
@@ -126,3 +126,35 @@ def test_an_api_that_breaks_after_the_first_says_that_something_was_deleted(tmp_
     answer = run(tmp_path, "first", "second")
     assert (answer["state"], answer["changed"]) == ("failed", True) and "are in the journal" in answer["reason"], answer
     assert left(fake) == {"second"}
+
+
+@pytest.mark.parametrize(("sentence", "said"), [
+    ("nothing was changed: the lock of run X has run out", "nothing more was deleted: the lock of run X has run out; those that were deleted are in"),
+    ("nothing more was deleted, because the journal is full", "nothing more was deleted, because the journal is full; those that were deleted are in")])
+def test_a_lock_or_a_journal_that_fails_after_the_first_does_not_say_that_nothing_was_changed(
+        tmp_path: Path, fake: Api, monkeypatch: pytest.MonkeyPatch, sentence: str, said: str) -> None:
+    put(fake, "first")
+    put(fake, "second")
+    keep = clean_up._keep
+
+    def refuse(item: Any, step: Any) -> None:
+        if item["metadata"]["name"] == "second":
+            raise durable.ChangeError(sentence)
+        keep(item, step)
+
+    monkeypatch.setattr(clean_up, "_keep", refuse)
+    answer = run(tmp_path, "first", "second")
+    assert (answer["state"], answer["changed"]) == ("failed", True) and answer["reason"].startswith(said), answer
+    assert left(fake) == {"second"} and [one["ended_so"] for one in proof.unproven(str(tmp_path / "kubemend"))] == [answer["reason"]]
+
+
+def test_nor_is_anything_left_open_where_they_fail_before_the_first(tmp_path: Path, fake: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(fake, "first")
+
+    def refuse(item: Any, step: Any) -> None:
+        raise durable.ChangeError("nothing was changed: the lock of run X on this node has run out")
+
+    monkeypatch.setattr(clean_up, "_keep", refuse)
+    answer = run(tmp_path, "first")
+    assert (answer["state"], answer["changed"], answer["reason"]) == ("refused", False, "nothing was changed: the lock of run X on this node has run out")
+    assert proof.unproven(str(tmp_path / "kubemend")) == [] and left(fake) == {"first"}

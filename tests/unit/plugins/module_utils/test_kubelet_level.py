@@ -145,6 +145,25 @@ def test_it_is_raised_and_taken_back(node: Node) -> None:
     assert node.revert("20261121T110000Z-777777")["components"] == []
 
 
+def test_an_end_that_is_not_recorded_makes_no_failure_of_what_was_done(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = node.env.read_bytes()
+
+    def full(*dummy: Any, **more: Any) -> None:
+        raise ChangeError("how it ended was not recorded: no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(proof, "end", full)
+        state, why = node.raise_level()
+        assert state == "proven" and why.startswith("how it ended was not recorded: no space") and node.argv[-1] == "--v=4" and node.left() == ["kubelet"]
+    proof.end(RUN, "raise-kubelet", proof.PROVEN, root=node.root)
+    monkeypatch.setattr(proof, "end", full)
+    done = node.revert()
+    assert [(one["path"], one["result"]) for one in done["paths"]] == [(str(node.env), "restored")] and done["error"] is None, done
+    (one,) = done["components"]
+    assert one["proven"] is True and one["reason"].startswith("how it ended was not recorded: no space") and "KM902" in one["reason"]
+    assert node.env.read_bytes() == before and node.argv[-1] == "--v=2"
+
+
 def test_files_of_our_own_go_with_their_folders(node: Node) -> None:
     (node.path / "two").mkdir()
     assert node.raise_level(node.beside()) == ("proven", "")
@@ -470,7 +489,10 @@ def test_the_service_finishes_first_what_was_interrupted(node: Node) -> None:
 
 
 def test_an_end_that_was_not_recorded_is_not_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk was full when the way back had ended. The service lives on, but is not at work on that step: it waited for itself, each time again."""
+    """The disk was full when the way back had ended. The service lives on, but is not at work on that step: it waited for itself, each time again.
+
+    The level is down, so that nothing else is said; the service goes on until that is recorded, too.
+    """
     node.raise_level()
     end, slept = proof.end, list[float]()
 
@@ -481,9 +503,11 @@ def test_an_end_that_was_not_recorded_is_not_waited_for(node: Node, monkeypatch:
         monkeypatch.setattr(module, "time", Sleeper(slept))
     monkeypatch.setattr(proof, "end", refused)
     step = journal.Step(RUN, "restore", "levels", "asked for", node.root)
-    assert [state for _component, state, _why in level_restart.take_back(step, 1)] == ["failed"]
+    (component, state, why), = level_restart.take_back(step, 1)
+    assert (component, state) == ("kubelet", "restored") and why.startswith("how step revert-kubelet-1 ended was not recorded") and "KM902" in why
+    assert node.argv[-1] == "--v=2" and node.left() == ["kubelet"]
     monkeypatch.setattr(proof, "end", end)
-    level_restart.take_back(step, 2)
+    assert level_restart.take_back(step, 2)[0][1] == "restored"
     assert not slept and node.argv[-1] == "--v=2" and node.left() == [] and proof.unproven(node.root) == []
 
 

@@ -250,7 +250,9 @@ def test_an_interrupted_enable_is_found_and_ended(node, enabled, state, result, 
 def test_an_interrupted_start_is_ended(node, changes, state, ended):
     node.start()
     node.set(**changes)
-    assert node.forget("start_kubelet")["state"] == state and proof.read(RUN, "01-start_kubelet", node.root)["state"] == ended
+    answer = node.forget("start_kubelet")
+    assert answer["state"] == state and proof.read(RUN, "01-start_kubelet", node.root)["state"] == ended
+    assert answer["changed"] == (ended == "proven"), "nothing was done, so that nothing changed"
 
 
 def test_what_nobody_can_tell_stays_open(node):

@@ -3,13 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The Job that proves a cure: how many pods it got, and that nothing of it is left."""
 
+import json
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, probe, proof
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, pinned_pod, probe, proof
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
 
 from tests.unit.plugins.module_utils.api_node import SYSTEM, UID, Api, made
@@ -78,6 +80,13 @@ def test_what_an_interrupted_probe_left_is_removed(tmp_path: Path, fake: Api) ->
     answer = run(tmp_path, "20261121T110000Z-aaaaaa", **recover)
     assert answer["state"] == "done" and "nothing of the probe is left" in answer["reason"]
     assert left(fake) == [] and proof.unproven(str(tmp_path / "kubemend")) == []
+
+
+def test_a_pinned_pod_of_ours_is_no_pod_of_the_probe(tmp_path: Path, fake: Api) -> None:
+    """Its file lies on another node still: its kubelet would bring it back as often as it is deleted."""
+    meta = json.loads(pinned_pod.manifest("pause", 2).decode())["metadata"]
+    fake.put(SYSTEM + "/pods/kubemend-pinned-w1", {"metadata": dict(meta, name="kubemend-pinned-w1", uid="mirror")})
+    assert run(tmp_path)["state"] == "done" and left(fake) == [SYSTEM + "/pods/kubemend-pinned-w1"]
 
 
 def test_refused_for_another_cluster(tmp_path: Path, fake: Api) -> None:

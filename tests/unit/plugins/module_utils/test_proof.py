@@ -114,6 +114,16 @@ def test_an_end_that_cannot_be_recorded_is_told_and_left_to_the_next_run(node: N
     assert (record["state"], record["reason"], record["ended_by"], record["seen"]) == ("rolled_back", "it crashed", RUN, {"pid": 7})
 
 
+def test_an_end_behind_a_busy_flock_does_not_say_that_nothing_was_changed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim(node)
+    monkeypatch.setattr(durable.exclusive.__wrapped__, "__defaults__", (0.1, "nothing was changed"))
+    with durable.exclusive(root(node)):
+        found, why, dummy = proof.ended(node.step().also(step="01-x"), proof.PROVEN, None)
+    assert found == "proven" and "nothing was changed" not in why and "KM902" in why, why
+    assert why.startswith("how step 01-x ended was not recorded: another process changes this node"), why
+    assert state(node) == "awaited"
+
+
 def test_who_never_began_has_no_end(node: Node) -> None:
     proof.end(RUN, "01-x", proof.PROVEN, root=root(node))
     assert proof.read(RUN, "01-x", root(node)) is None and proof.unproven(root(node)) == [] and proof.of_run(RUN, root(node)) == []

@@ -235,12 +235,15 @@ def test_only_static_pods_of_this_component_the_youngest_first(monkeypatch):
 def test_when_it_was_started_and_which_starts_left_a_log(monkeypatch, tmp_path):
     mine = prove.Instance(os.getpid(), proof.ticks(os.getpid()), [], {"pod_uid": None})
     assert abs(mine.started_at - prove.procfs.started_at(os.getpid())) < 1 and mine.started_at > 0
-    monkeypatch.setattr(prove, "LOGS", str(tmp_path) + "/*_%s*_*/*/*.log")
+    monkeypatch.setattr(prove, "PODS", str(tmp_path))
     for name in ("kube-system_kube-scheduler-m2_u/kube-scheduler/0.log", "kube-system_kube-scheduler-m2_u/kube-scheduler/1.log",
-                 "kube-system_etcd-m2_u/etcd/0.log", "kube-system_kube-scheduler-m2_u/kube-scheduler/note.txt"):
+                 "kube-system_etcd-m2_u/etcd/0.log", "kube-system_kube-scheduler-m2_u/kube-scheduler/note.txt",
+                 "clusters-a_kube-scheduler-6d5f_v/kube-scheduler/0.log", "kube-system_kube-scheduler-m2_u/sidecar/0.log",
+                 "kube-system_kube-scheduler-extender-m2_w/kube-scheduler-extender/0.log"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert sorted(path.rpartition("/")[2] for path in prove.starts(NAME)) == ["0.log", "1.log"]
+    assert sorted(os.path.relpath(path, tmp_path) for path in prove.starts(NAME)) == [
+        "kube-system_kube-scheduler-m2_u/kube-scheduler/0.log", "kube-system_kube-scheduler-m2_u/kube-scheduler/1.log"]
 
 
 class Served:

@@ -66,3 +66,38 @@ def test_a_way_back_that_was_not_written_is_none(node: Node) -> None:
     with pytest.raises(durable.ChangeError):
         change.replace(str(node.file), sha(BEFORE), BEFORE, node.step().also(reverts=entry))
     assert "the guards were asked" in recovered(node)[1] and ended(node)[0] == "awaited"
+
+
+@pytest.mark.parametrize("error", [guard.Refused("the kubelet is down"), durable.ChangeError("the kubelet is down")])
+def test_one_of_which_nothing_can_be_told_holds_up_no_other(node: Node, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """It stays open, and is a failure of the recovery; the second record is ended."""
+    def refuse(*dummy: Any) -> Any:
+        raise error
+
+    leader = {"component": "kube-scheduler", "host": "m1", "remedy": "restart_leader", "limit": 5, "kind": "none", "path": None,
+              "expect": {"component": "kube-scheduler"}, "guard": {}, "former": {"pid": 1, "ticks": 0}}
+    assert proof.claim(node.step().also(step="00-m1-restart_leader"), leader) is None
+    monkeypatch.setattr(guard, "resume", refuse)
+    state, why = recovered(node)
+    assert state == "failed" and "step 00-m1-restart_leader of %s: refused (the kubelet is down); step " % RUN in why, why
+    assert ended(node) == ("not_done", "interrupted before it was written")
+    assert [record["step"] for record in proof.unproven(str(node.root))] == ["00-m1-restart_leader"]
+
+
+def test_an_end_that_is_not_recorded_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is done, and found again by the next run: nobody is to wonder why."""
+    def full(*dummy: Any, **more: Any) -> None:
+        raise durable.ChangeError("how step x ended was not recorded: no space")
+
+    monkeypatch.setattr(proof, "end", full)
+    answer = apply_step.work({"run_id": NEXT, "root": str(node.root), "lock": None, "step": {"id": "recover", "remedy": "recover", "host": "m1"}})
+    assert answer["state"] == "done" and answer["notes"] == ["how step x ended was not recorded: no space; the next run does that (KM902)"]
+
+
+def test_every_step_with_a_module_of_its_own_names_it() -> None:
+    """None of them falls to whoever is left."""
+    for remedy in apply_step.ALONE + apply_step.SERVICE + apply_step.MANAGERS:
+        module = apply_step.module_of(remedy)
+        assert module.do and module.resumed and (module.__name__.endswith(".manager_reset") == (remedy in apply_step.MANAGERS)), remedy
+    with pytest.raises(KeyError):
+        apply_step.module_of("one_more")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, journal, lock, proof, revert_run
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, durable, journal, lock, proof, revert_run
 
 from tests.unit.plugins.module_utils.step_node import NEXT, RUN, Node, made, sha
 
@@ -120,6 +120,22 @@ def test_not_proven_is_said_and_not_rolled_forward(node: Node, monkeypatch: pyte
     assert component["proven"] is False and "the former process" in component["reason"] and f"kubemend_run_id={NEXT}" in component["reason"]
     assert _results(answer) == ["restored"] and node.manifest.read_bytes() == former
     assert proof.read(NEXT, "revert-kube-scheduler", str(node.root))["state"] == "failed"
+
+
+def test_an_end_that_is_not_recorded_ends_no_revert(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is behind it in the run is taken back all the same, and what was done is told."""
+    former = node.manifest.read_bytes()
+    node.run()
+
+    def full(*dummy: Any, **more: Any) -> None:
+        raise durable.ChangeError("how it ended was not recorded: no space")
+
+    monkeypatch.setattr(proof, "end", full)
+    answer = _back(node)
+    component, = answer["components"]
+    assert (_results(answer), answer["error"], component["proven"]) == (["restored"], None, True), answer
+    assert component["reason"].startswith("how it ended was not recorded: no space") and "KM902" in component["reason"]
+    assert node.manifest.read_bytes() == former and proof.unproven(str(node.root))[0]["step"] == "revert-kube-scheduler"
 
 
 def test_an_unfinished_run_or_revert(node: Node) -> None:

@@ -107,6 +107,12 @@ def test_a_cronjobs_template_lies_deeper() -> None:
         workload.put(copy.deepcopy(CRON), workload.text_of(ITEM))
 
 
+def partitioned(partition: int, updated: int, ready: int = 3) -> "dict[str, Any]":
+    """A StatefulSet of three, of which the first `partition` ones are not to be made anew."""
+    return {"spec": {"replicas": 3, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}},
+            "status": {"replicas": 3, "updatedReplicas": updated, "readyReplicas": ready}}
+
+
 @pytest.mark.parametrize("item, why", [
     (ITEM, None), ({**ITEM, "metadata": {"generation": 5}}, "has not seen the change yet"),
     ({**ITEM, "status": {**ITEM["status"], "replicas": 3}}, "1 of its former pods"),
@@ -115,6 +121,8 @@ def test_a_cronjobs_template_lies_deeper() -> None:
     ({"spec": {}, "status": {"desiredNumberScheduled": 2, "updatedNumberScheduled": 1, "numberAvailable": 2}}, "1 of 2 pods are made anew"),
     ({"spec": {}, "status": {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberAvailable": 2}}, None),
     ({"spec": {}, "status": {}}, "0 of 1 pods"),
+    (partitioned(2, 1), None), (partitioned(2, 0), "0 of 1 pods are made anew, 3 of 3 are ready"), (partitioned(3, 0), None), (partitioned(5, 0), None),
+    (partitioned(2, 1, ready=2), "1 of 1 pods are made anew, 2 of 3 are ready"), (partitioned(0, 2), "2 of 3 pods are made anew"),
 ])
 def test_when_a_rollout_has_ended(item: "dict[str, Any]", why: Any) -> None:
     found = workload.rolled_out(item)
