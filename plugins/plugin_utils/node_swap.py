@@ -9,14 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_config, kubelet_unit, swap_policy, swap_sources
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_config, kubelet_unit, swap_policy, swap_sources, yaml_nodes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import Setting
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_evidence import Seen, Source, Undo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_files import Line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_policy import Wanted
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_sources import Forecast, Running
-
-_NULL = frozenset({"", "~", "null", "Null", "NULL"})  # what YAML reads as nothing, and a kubelet as not set
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def nested(values: Mapping[tuple[str, ...], Setting]) -> dict[str, Any]:
         for key in path[:-1]:
             below = inner.setdefault(key, {})
             inner = inner[key] = below if isinstance(below, dict) else {}
-        if setting.value not in _NULL:
+        if setting.value not in yaml_nodes.NULL:
             inner[path[-1]] = setting.value
     return found
 
