@@ -53,8 +53,17 @@ RECORD: dict[str, tuple[tuple[type, ...], Any]] = {
 COLLECTOR, MOMENT = re.compile(r"[a-z][a-z0-9_]{0,60}"), re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
+# What evidence of a shape that nobody foresaw raises: it costs that host or that fault, not the judgement of all the others.
+UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
 class EvidenceError(Exception):
     """A file that is no evidence; the text names the file and the reason."""
+
+
+def unforeseen(error: Exception) -> str:
+    """Why a host's evidence was not judged."""
+    return f"its evidence has a shape that nobody foresaw ({type(error).__name__}: {one_line(error, 200)}); collect it again, or report it"
 
 
 def envelope(host: str, status: str, reason: str, answer: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import membership
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, unforeseen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import (
@@ -31,8 +31,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 )
 
 KEY_DIGITS = 16
-# What evidence of a shape that nobody foresaw raises: it costs that host or that fault, not the judgement of all the others.
-UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def judge(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | None = None, deep: bool = False, part: bool = False) -> Result:
@@ -103,11 +101,6 @@ def _stands(hosts: list[Host], api: list[Mapping[str, Any]]) -> bool:
     except UNFORESEEN:
         return False
     return True
-
-
-def unforeseen(error: Exception) -> str:
-    """Why a host's evidence was not judged."""
-    return f"its evidence has a shape that nobody foresaw ({type(error).__name__}: {one_line(error, 200)}); collect it again, or report it"
 
 
 class _Book:

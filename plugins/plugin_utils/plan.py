@@ -10,11 +10,14 @@ first, then the controller manager (it makes the surplus pods), then the schedul
 
 from __future__ import annotations
 
+import re
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, unforeseen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
 
 WAIT_SECONDS = 120
@@ -98,8 +101,7 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
         if remedy is None or finding.cluster not in by_key:
             continue
         document = document_of(finding.host) if finding.host else {}
-        found = remedy(Scene(finding, by_key[finding.cluster], document, consent, document_of))
-        group = (found,) if isinstance(found, Step) else tuple(found or ())
+        group = _group(remedy, Scene(finding, by_key[finding.cluster], document, consent, document_of))
         made += [tuple(replace(step, cluster=finding.cluster) for step in group)] if group else []
     if probe:
         made += [(replace(probe(by_key[key]), cluster=key),) for key in dict.fromkeys(group[0].cluster for group in made)]
@@ -111,6 +113,18 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
             step = replace(step, allowed=False, blocked_by="no repair before it is allowed: there is nothing to prove")
         steps.append(step)
     return tuple(steps)
+
+
+def _group(remedy: Remedy, scene: Scene) -> tuple[Step, ...]:
+    """The steps of one finding. Evidence that nobody foresaw costs this remedy, not the plan and the report of all the other hosts."""
+    finding = scene.finding
+    try:
+        found = remedy(scene)
+        return (found,) if isinstance(found, Step) else tuple(found or ())
+    except UNFORESEEN as error:
+        label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{finding.host or 'cluster'}-{finding.code}")
+        return (Step(label, finding.host or "", finding.code, "none", finding.risk, finding.component or "its remedy",
+                     finding.component, finding.node, blocked_by=unforeseen(error)),)
 
 
 def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
