@@ -51,6 +51,21 @@ def test_two_masters_in_order_and_the_controller_manager_first(world):
     assert steps[0].guard["api_servers"] == [f"10.0.0.{n}:6443" for n in (1, 2, 3)]
 
 
+def test_a_hosts_evidence_is_read_once_however_many_findings_it_has(world):
+    for host in ("m1", "m2", "m3"):
+        break_election(world, host)
+    documents, asked = copy.deepcopy(world.documents), []
+    result, found = judge.examine([*documents.values(), world.api])
+
+    def document_of(host):
+        asked.append(host)
+        return documents[host]
+
+    steps = plan.plan(result.findings, found, document_of, plan.Consent(2), remedies.REMEDIES, judge.KEY_DIGITS)
+    assert len(steps) == 6 and sorted(asked) == ["m1", "m2", "m3"]
+    assert [step.id for step in steps] == [step.id for step in planned(world, max_risk=2)]
+
+
 def test_a_dead_kubelet_comes_first(world):
     break_election(world, "m2", MANAGER)
     world.data("m2", "kubelet").update(process=None, unit={"active_state": "failed"})
