@@ -18,7 +18,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.module_utils import level as levels
 from ansible_collections.kubemend.remediation.plugins.module_utils import pending
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubelet as collected
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, edit_source, kubelet_dropin, remedies
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, edit_source, fencing, kubelet_dropin, remedies
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
 
 REMEDY, VARIABLE = "raise_kubelet", "KUBE_LOG_LEVEL"
@@ -50,6 +50,9 @@ def _not_now(scene: Scene, data: Mapping[str, Any]) -> str | None:
         return f"the kubelet of {host} is not healthy: mend it first (journalctl -u kubelet)"
     if scene.cluster.api_status != "ok":
         return f"no API server answers ({scene.cluster.api_reason or scene.cluster.api_status}): kubelets are left alone until one does"
+    fenced = fencing.why(scene)
+    if fenced:
+        return fenced
     devices = control_plane.data(scene.document, "devices")
     held = devices.get("names") or devices.get("running") or ()
     if held and "kubelet_restart" not in allow:

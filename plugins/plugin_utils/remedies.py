@@ -17,6 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     devices,
     edit,
     edit_scalar,
+    fencing,
     flags,
     kubelet_dropin,
     manifest,
@@ -57,7 +58,12 @@ def new_step(scene: Scene, remedy: str, target: str, blocked_by: str | None, ris
 
 
 def _not_now(scene: Scene) -> str | None:
-    """What forbids to edit or restart a component on this host at all (safety: no restart that nobody brings back)."""
+    """What forbids to edit or restart a component on this host: nobody would bring it back, or somebody took the node out on purpose."""
+    return all_of(_no_way_back(scene), fencing.why(scene) if scene.cluster.api_status == "ok" else None)
+
+
+def _no_way_back(scene: Scene) -> str | None:
+    """What forbids a restart on this host at all (safety: no restart that nobody brings back)."""
     plane = control_plane.extract(scene.document)
     if plane is not None and plane.kubelet_problem:
         return f"{plane.kubelet_problem}: mend the kubelet of {scene.finding.host} first, it has to bring the component back"
@@ -266,7 +272,7 @@ def recover(scene: Scene) -> Step | None:
     """KM902: the node finishes or undoes what was interrupted, and looks whether the component is well."""
     # What was interrupted may be the very reason why the kubelet is down; starting it again needs nobody else.
     own = any(one.get("component") in ("kubelet", *BELOW) for one in control_plane.data(scene.document, "journal").get("unproven") or ())
-    return new_step(scene, "recover", "/var/lib/kubemend/journal", None if own else _not_now(scene), guard=node_guard(scene),
+    return new_step(scene, "recover", "/var/lib/kubemend/journal", None if own else _no_way_back(scene), guard=node_guard(scene),
                     diff="finish or undo what the journal left open\n", limit=600)
 
 
@@ -275,7 +281,7 @@ def restore_levels(scene: Scene) -> Step | None:
     raised = control_plane.data(scene.document, "journal").get("levels") or ()
     theirs = [str(one["by_hand"]) for one in raised if one.get("by_hand")]
     again = sorted({str(one.get("path")).rpartition(" ")[2] for one in raised if one.get("restart") and not one.get("by_hand")})
-    why = "; ".join(theirs) if len(theirs) == len(raised) and theirs else _not_now(scene) if again else None
+    why = "; ".join(theirs) if len(theirs) == len(raised) and theirs else _no_way_back(scene) if again else None
     diff = "put back the log levels that captures raised from here" + (f", with a restart of {', '.join(again)}" if again else "")
     return new_step(scene, "restore_levels", "log levels that a capture raised", why, 2 if again else 1,
                     diff=diff + "\n", limit=150 + 900 * len(again), guard=node_guard(scene) if again else None)

@@ -79,6 +79,32 @@ def test_nothing_is_edited_while_no_api_server_answers(world):
     assert [step.allowed for step in planned(world, max_risk=3, allow=["api_down"])] == [False]
 
 
+def cordon(world, host, mark=None):
+    next(one for one in world.data("api", "nodes")["items"] if one["name"] == host).update(unschedulable=True, cordon=mark)
+
+
+def test_a_master_that_somebody_took_out_is_touched_only_where_that_is_allowed(world):
+    scheduler_with_config(world)
+    break_election(world, "m3", MANAGER)
+    world.manifest("m2", MANAGER, "--leader-elect=true", "--v=2")
+    cordon(world, "m2"), cordon(world, "m3")
+    steps = planned(world, max_risk=2)
+    assert {(step.remedy, step.host, step.allowed) for step in steps} >= {("edit_config", "m2", False), ("edit_manifest", "m3", False)}
+    assert all(f"somebody cordoned {step.host}; allow it with -e kubemend_allow=fenced" in step.blocked_by for step in steps)
+    assert all(step.allowed for step in planned(world, max_risk=2, allow=["fenced"]))
+    cordon(world, "m2", {"held": False}), cordon(world, "m3", {"held": False})  # a run of ours did
+    assert all(step.allowed for step in planned(world, max_risk=2))
+
+
+def test_what_a_run_of_ours_left_is_ended_on_a_node_that_is_cordoned(world):
+    world.documents["m2"]["collectors"]["journal"] = {"status": "ok", "data": {"unproven": [{"component": MANAGER}]}}
+    cordon(world, "m2")
+    document = copy.deepcopy(world.documents["m2"])
+    of = judge.examine([*world.documents.values(), world.api])[1][0]
+    finding = model.Finding("KM902", "critical", of.key, "m2", MANAGER, "interrupted", "m2")
+    assert remedies.recover(plan.Scene(finding, of, document, plan.Consent(2))).blocked_by is None
+
+
 @pytest.mark.parametrize(("marker", "name"), [
     ("/etc/rancher/rke2", "RKE2"), ("/var/cache/nodeup", "kOps"), ("/etc/machine-config-daemon", "OpenShift"),
     ("/var/snap/microk8s", "microk8s")])
