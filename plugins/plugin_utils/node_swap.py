@@ -73,7 +73,7 @@ def read(document: Mapping[str, Any]) -> NodeSwap:
     argv = config.argv if config.argv and not config.problem.startswith("it is part of") else None
     gates = None if known is None else known.get("featureGates", {})
     return NodeSwap(seen, swap_sources.running(seen), swap_sources.after_boot(seen), swap_policy.wanted(version, known, argv, gates),
-                    _answers(kubelet), config.setting("failSwapOn", "fail-swap-on"))
+                    _answers(kubelet), config.switch("failSwapOn", "fail-swap-on")[1])
 
 
 def nested(values: Mapping[tuple[str, ...], Setting]) -> dict[str, Any]:
