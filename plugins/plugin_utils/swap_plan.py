@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.swap_off import OFF, PERSISTENCE, SECONDS
@@ -45,7 +45,7 @@ def off(scene: Scene) -> list[Step]:
     unsafe = why or _unsafe(node, here)
     if unsafe and keep and not why:  # what is written now lasts, whether or not memory takes what lies in swap today
         note = f"the swap that is on stays: {unsafe}"
-        return [_step(scene, PERSISTENCE, step.target, None, step.diff, dict(step.change or {}), note) for step in keep]
+        return [step if step.blocked_by else replace(step, note=note) for step in keep]
     return keep + [_off(scene, one, unsafe) for one in here]
 
 
@@ -167,11 +167,11 @@ def _off(scene: Scene, one: Running, why: str | None) -> Step:
     return _step(scene, OFF, path, why, f"/proc/swaps: {one_line(path, 200)} off ({one.active.used_kib} of {one.active.size_kib} KiB used)\n", change)
 
 
-def _step(scene: Scene, remedy: str, target: str, why: str | None, diff: str, change: Mapping[str, Any], note: str = "") -> Step:
+def _step(scene: Scene, remedy: str, target: str, why: str | None, diff: str, change: Mapping[str, Any]) -> Step:
     finding = scene.finding
     where = finding.host or ""
     label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{remedy.replace('_', '-')}-{target.rpartition('/')[2][:80]}")
-    return Step(label, where, finding.code, remedy, 3 if remedy == OFF else 1, one_line(target, 200), None, finding.node, blocked_by=why, note=note, diff=diff,
+    return Step(label, where, finding.code, remedy, 3 if remedy == OFF else 1, one_line(target, 200), None, finding.node, blocked_by=why, diff=diff,
                 limit=SECONDS if remedy == OFF else 60, change=change, expect={"component": None})
 
 
