@@ -35,11 +35,6 @@ class Wanted:
     fatal: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
-    @property
-    def may_go(self) -> bool:
-        """Whether swap may be switched off for this kubelet's sake: it refuses to start, and nobody wants swap."""
-        return self.refuses is True and self.wants is False
-
 
 def wanted(version: Any, config: Any, flags: Any, gates: Any) -> Wanted:
     """What a kubelet makes of swap.
