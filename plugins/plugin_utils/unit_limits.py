@@ -63,14 +63,9 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
     """The step of one service, or what stands in its way; None where nothing but a restart is left to do."""
     told = limits.units().get(name) or {}
     has, ceiling = node_limits.pair(told.get("limit_nofile")), limits.ceiling()
-    if ceiling is None or has is None:
-        what = f"what systemd gives {name}" if has is None else "how many files a process may have open at most"
-        return _step(scene, name, None, [], f"{what} could not be read")
-    if all(one.soft >= target for one in those):
-        return _step(scene, name, None, [], f"{name} has {those[0].soft} already, which are used up: see what it has open, or {MORE}")
-    if target > ceiling[0]:
-        return _step(scene, name, None, [], f"LimitNOFILE={target} is above {ceiling[0]} ({ceiling[1]}), and {name} would not start with it: ask for less "
-                     f"with -e {node_limits.VARIABLES[NOFILE]}=NUMBER")
+    refused = _refused(name, those, has, ceiling, target)
+    if refused or has is None:
+        return _step(scene, name, None, [], refused)
     line = _line(has, target)
     passing = bool(line) and not str(told.get("fragment_path") or "").startswith(LASTING)
     line = None if passing else line
@@ -102,6 +97,18 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
              f"{name} is a transient unit, and gets no file: only what runs now is told" if passing else "",
              _select(those)]
     return _step(scene, name, line, running, fenced or (_later(told, name) if line else None) or blocked, diff, "; ".join(filter(None, notes)))
+
+
+def _refused(name: str, those: Sequence[Holder], has: tuple[int, int] | None, ceiling: tuple[int, str] | None,
+             target: int) -> str | None:
+    """Why nothing can be done for this service, whatever is allowed."""
+    if ceiling is None or has is None:
+        what = f"what systemd gives {name}" if has is None else "how many files a process may have open at most"
+        return f"{what} could not be read"
+    if all(one.soft >= target for one in those):
+        return f"{name} has {those[0].soft} already, which are used up: see what it has open, or {MORE}"
+    return f"LimitNOFILE={target} is above {ceiling[0]} ({ceiling[1]}), and {name} would not start with it: ask for less " \
+           f"with -e {node_limits.VARIABLES[NOFILE]}=NUMBER" if target > ceiling[0] else None
 
 
 def _restarted(scene: Scene, name: str, those: Sequence[Holder], target: int, step: Step) -> Step:
