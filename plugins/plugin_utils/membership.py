@@ -180,6 +180,16 @@ def lost(cluster: Cluster) -> list[str]:
     return found
 
 
+def unseen(cluster: Cluster) -> list[str]:
+    """Masters that this run did not look at, so that nobody knows how they are: --limit leaves them out, or no inventory has them."""
+    return sorted({str(stranger.name) for stranger in cluster.strangers} | {host.host for host in cluster.members if host.status == "not_asked"})
+
+
+def beside(cluster: Cluster, name: str) -> list[str]:
+    """The other hosts whose API server runs."""
+    return [host.host for host in cluster.members if host.host != name and host.control_plane and host.control_plane.of("kube-apiserver")]
+
+
 def _lock_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
     """Hosts that hold a lock now. An instance in an ordinary pod signs with its pod's name, which is no host."""
     now = timestamp(cluster.collected_at)

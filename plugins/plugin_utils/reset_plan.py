@@ -143,9 +143,8 @@ def _lonely(scene: Scene) -> str | None:
     mine = next((host for host in scene.cluster.hosts if host.host == scene.finding.host), None)
     if mine is None or not (mine.control_plane and mine.control_plane.of("kube-apiserver")) or "single_control_plane" in scene.consent.allow:
         return None
-    others = [host for host in scene.cluster.hosts if host is not mine and host.control_plane and host.control_plane.of("kube-apiserver")]
-    gone = membership.lost(scene.cluster)
-    if others and not gone:
+    gone = [*membership.lost(scene.cluster), *(f"{name} was not looked at" for name in membership.unseen(scene.cluster))]
+    if membership.beside(scene.cluster, mine.host) and not gone:
         return None
     return f"{mine.host} is a control-plane node, and {', '.join(gone) or 'no other one is known'}: a kubelet is stopped there only while the others are " \
            "whole; allow it with -e kubemend_allow=single_control_plane"
