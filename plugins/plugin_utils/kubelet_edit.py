@@ -8,7 +8,6 @@ The file is this node's own. What kubeadm or an inventory would write over it at
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -85,12 +84,12 @@ def _in_file(record: Mapping[str, Any], values: Mapping[str, str]) -> tuple[dict
     begin = len(os.path.commonprefix([old, new]))
     behind = len(os.path.commonprefix([old[begin:][::-1], new[begin:][::-1]]))
     end = len(old) - behind
-    if any(begin < last and first < max(end, begin + 1) for first, last in source.masked):
+    if source.hides(begin, end):
         raise EditRefused(source.path, None, "a secret stands at the place to change", edit_source.BY_HAND)
-    splice = [begin, end, _b64(old[begin:end]), _b64(new[begin:len(new) - behind])]
-    change = {"kind": "splice", "path": source.path, "sha256": source.sha256, "splices": [splice]}
+    splice = edit_source.Splice(begin, end, old[begin:end], new[begin:len(new) - behind])
     shown = source.text.encode("utf-8")
-    return change, text, edit_source.unified(source.path, shown, shown[:begin] + new[begin:len(new) - behind] + shown[end:])
+    change = edit_source.change_of(source.path, source.sha256, [splice])
+    return change, text, edit_source.unified(source.path, shown, edit_source.apply(shown, [splice]))
 
 
 def _with(kubelet: Mapping[str, Any], path: str, text: str) -> dict[str, Any]:
@@ -106,7 +105,3 @@ def _prove(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
         setting = config.setting(key, FLAGS[key])
         if config.problem or (setting.value if setting else DEFAULTS[key]) != value:
             raise EditRefused(str((kubelet.get("config") or {}).get("path")), None, f"{key} would not be {value} afterwards", edit_source.BY_HAND)
-
-
-def _b64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     membership,
     owner,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import members
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step, all_of, left_out
 
@@ -92,7 +91,7 @@ def set_flag(scene: Scene, path: str, flag: str, value: str, elect: bool = False
         return new_step(scene, "edit_manifest", path, str(refused))
     expect = {**_expectation(scene, "kubelet", {flag: value}, elect), "words": _words(scene, path)}
     return new_step(scene, "edit_manifest", path, all_of(_not_now(scene), _stray(scene, path), _pending(scene, expect, [path])), diff=made.diff,
-                    change=_splice(made), expect=expect, guard=node_guard(scene, path))
+                    change=made.change(), expect=expect, guard=node_guard(scene, path))
 
 
 def edit_config(scene: Scene) -> Step | None:
@@ -109,7 +108,7 @@ def edit_config(scene: Scene) -> Step | None:
     except EditRefused as refused:
         return new_step(scene, "edit_config", path, str(refused))
     expect = _expectation(scene, "signal")
-    return new_step(scene, "edit_config", path, all_of(_not_now(scene), _pending(scene, expect, [])), diff=made.diff, change=_splice(made),
+    return new_step(scene, "edit_config", path, all_of(_not_now(scene), _pending(scene, expect, [])), diff=made.diff, change=made.change(),
                     expect=expect, guard=node_guard(scene))
 
 
@@ -204,15 +203,6 @@ def _instance(scene: Scene) -> dict[str, Any]:
     return next((item for item in running if item.get("pid") in pids), running[0] if running else {})
 
 
-def _splice(made: Edit) -> dict[str, Any]:
-    encoded = [[item.start, item.end, _b64(item.old), _b64(item.new)] for item in made.splices]
-    return {"kind": "splice", "path": made.path, "sha256": made.sha256, "splices": encoded}
-
-
-def _b64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
 def _expectation(scene: Scene, how: str | None, wanted: Mapping[str, str] | None = None, elect: bool = True) -> dict[str, Any]:
     raw = _instance(scene)
     answers = control_plane.data(scene.document, "component_http").get("components") or []
@@ -261,7 +251,7 @@ def kubeadm_config(scene: Scene) -> Step | None:
             edits.append(edit_scalar.set_extra_arg(Source.of(source), section, "leader-elect", "true"))
     except (EditRefused, manifest.ManifestError) as refused:
         return new_step(scene, "kubeadm_config", target, str(refused), risk=1, component=None)
-    splices = sorted(splice for made in edits for splice in _splice(made)["splices"])
+    splices = sorted(splice for made in edits for splice in made.change()["splices"])
     return new_step(scene, "kubeadm_config", target, None, risk=1, component=None, concerned=list(sections.values()), limit=60,
                     diff="".join(made.diff for made in edits),
                     change={"kind": "kubeadm_config", "path": target, "real": KUBEADM_CONFIG, "sha256": record.get("sha256"), "splices": splices,

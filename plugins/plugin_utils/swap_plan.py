@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.swap_off import OFF, PERSISTENCE, SECONDS
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, fencing, node_swap, swap_files, swap_makers, swap_sources
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Splice, change_of
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_swap import NodeSwap
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
@@ -151,11 +151,10 @@ def _fstab(scene: Scene, node: NodeSwap, numbers: list[int], why: str | None) ->
     splices, diff = [], f"--- {swap_files.FSTAB}\n+++ {swap_files.FSTAB}\n"
     for number in numbers:
         begin = len("".join(line + "\n" for line in lines[:number - 1]).encode())
-        splices.append([begin, begin, "", base64.b64encode(MARK.encode()).decode()])
+        splices.append(Splice(begin, begin, b"", MARK.encode()))
         shown = one_line(lines[number - 1], 200)
         diff += f"@@ line {number} @@\n-{shown}\n+{MARK}{shown}\n"
-    change = {"kind": PERSISTENCE, "path": swap_files.FSTAB, "sha256": digest, "splices": splices}
-    return _step(scene, PERSISTENCE, swap_files.FSTAB, why, diff, change)
+    return _step(scene, PERSISTENCE, swap_files.FSTAB, why, diff, change_of(swap_files.FSTAB, digest, splices, PERSISTENCE))
 
 
 def _off(scene: Scene, one: Running, why: str | None) -> Step:
