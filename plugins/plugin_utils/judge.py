@@ -21,6 +21,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import (
     SEVERITIES,
+    UNPROVEN,
     ClusterRow,
     Finding,
     HostRow,
@@ -147,7 +148,7 @@ class _Book:
     def result(self, found: list[Cluster]) -> Result:
         judged = {(verdict.code, verdict.cluster) for verdict in self.verdicts if verdict.verdict != "not_applicable"}
         return Result(
-            tuple(ClusterRow(_short(item.key) or "unproven", item.version, tuple(host.host for host in item.hosts))
+            tuple(ClusterRow(_short(item.key) or UNPROVEN, item.version, tuple(host.host for host in item.hosts))
                   for item in found if item.key or item.hosts),
             tuple(sorted((_host_row(item, host) for item in found for host in item.hosts
                           if host.status != "not_asked"), key=lambda row: row.host)),

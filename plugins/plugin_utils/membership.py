@@ -10,9 +10,7 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import STALE_LOCK_SECONDS, Cluster, Host, Stranger, timestamp
-
-# The one cluster of hosts none of which proved its own: no root, or nobody answered.
-UNPROVEN = "unproven"
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import UNPROVEN
 
 
 def assemble(hosts: Iterable[Host], documents: Iterable[Mapping[str, Any]]) -> list[Cluster]:

@@ -18,11 +18,10 @@ from datetime import datetime
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import words
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.compare import UNPROVEN
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.compare import SILENT, UNPROVEN
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import LINE_LIMIT, escape
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
 
-SILENT = "KM901"
 _Place = tuple[str, str | None, str | None]  # code, cluster, host
 
 
