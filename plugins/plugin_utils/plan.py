@@ -127,8 +127,7 @@ def _group(remedy: Remedy, scene: Scene) -> tuple[Step, ...]:
         found = remedy(scene)
         return (found,) if isinstance(found, Step) else tuple(found or ())
     except UNFORESEEN as error:
-        label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{finding.host or 'cluster'}-{finding.code}")
-        return (Step(label, finding.host or "", finding.code, "none", finding.risk, finding.component or "its remedy",
+        return (Step(label(finding.host or "cluster", finding.code), finding.host or "", finding.code, "none", finding.risk, finding.component or "its remedy",
                      finding.component, finding.node, blocked_by=unforeseen(error)),)
 
 
@@ -164,6 +163,11 @@ def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bo
     # What was interrupted is ended before anything is begun: another host's step may rest on it. Control-plane hosts come before workers, whose
     # way back may need an API server.
     return step.cluster or "", max(rank, 8) if rank else 0, step.host not in masters, step.host, rank, step.component or ""
+
+
+def label(*parts: str | None) -> str:
+    """A step's name, of which its id and files on its node are made: host and API may call things what they like."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join(filter(None, parts)))
 
 
 def all_of(*why: str | None) -> str | None:

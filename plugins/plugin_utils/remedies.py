@@ -25,7 +25,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import members
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step, all_of, left_out
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step, all_of, label, left_out
 
 # As the node's journal names it.
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
@@ -51,9 +51,8 @@ def new_step(scene: Scene, remedy: str, target: str, blocked_by: str | None, ris
         notes.append(f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no quorum")
     where = finding.host or scene.cluster.api_host or ""
     blocked_by = all_of(left_out(scene, where), blocked_by)
-    label = "-".join(part for part in (finding.host, component, remedy.replace("_", "-")) if part)
-    return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", label), where, finding.code, remedy,
-                risk, target, component, finding.node, blocked_by=blocked_by, note="; ".join(filter(None, notes)), **more)
+    return Step(label(finding.host, component, remedy.replace("_", "-")), where, finding.code, remedy, risk, target, component,
+                finding.node, blocked_by=blocked_by, note="; ".join(filter(None, notes)), **more)
 
 
 def _not_now(scene: Scene) -> str | None:
@@ -288,7 +287,7 @@ def put_back(scene: Scene) -> Step | None:
     if not any(proof.kind == "api" for proof in scene.finding.evidence):
         return restore_levels(scene)
     of, node = scene.cluster, scene.finding.node
-    return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", f"{of.api_host or 'cluster'}-uncordon-{node}"), of.api_host or "", "KM903", UNCORDON, 1, f"cordon of {node}",
+    return Step(label(of.api_host or "cluster", UNCORDON, node), of.api_host or "", "KM903", UNCORDON, 1, f"cordon of {node}",
                 node=node, limit=60, diff=f"{node} takes pods again\n", note="only once the node is ready",
                 change={"kind": UNCORDON, "node": node, "cluster_uid": (of.answer("server") or {}).get("kube_system_uid")})
 
@@ -299,7 +298,7 @@ def clean_up(scene: Scene) -> Step | None:
         return None
     of, node = scene.cluster, next(one for one in devices.nodes(scene.cluster) if one.name == scene.finding.node)
     pods = [{"namespace": pod.name.partition("/")[0], "name": pod.name.partition("/")[2], "uid": pod.uid} for pod in node.rejected]
-    return Step(f"{of.api_host or 'cluster'}-clean-up-{node.name}", of.api_host or "", "KM320", CLEAN_UP, 1, f"rejected pods of {node.name}", limit=120,
+    return Step(label(of.api_host or "cluster", "clean-up", node.name), of.api_host or "", "KM320", CLEAN_UP, 1, f"rejected pods of {node.name}", limit=120,
                 node=node.name, diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected),
                 note=(f"the newest {len(pods)} of {node.count}, run again for the rest; " if node.count > len(pods) else "")
                 + "pods of a Job that has not ended, and of owners that are not Kubernetes' own, stay",
@@ -309,7 +308,7 @@ def clean_up(scene: Scene) -> Step | None:
 def probe(of: cluster.Cluster) -> Step:
     """No fault's remedy: what proves a repaired cluster, where kubemend_probe asks for it."""
     uid = (of.answer("server") or {}).get("kube_system_uid")
-    return Step(f"{of.api_host or 'cluster'}-probe", of.api_host or "", "KM113", PROBE, 1, "Job in namespace kube-system", limit=180,
+    return Step(label(of.api_host or "cluster", PROBE), of.api_host or "", "KM113", PROBE, 1, "Job in namespace kube-system", limit=180,
                 blocked_by=None if of.api_status == "ok" else "no API server answers: nothing can be probed",
                 diff="a Job in namespace kube-system that must get exactly one pod, removed again with it\n",
                 change={"kind": PROBE, "cluster_uid": uid})

@@ -9,7 +9,6 @@ that runs. Where nothing that could be lent would let it start, nothing is drain
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -267,8 +266,8 @@ def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None = None,
 def _through_api(scene: Scene, remedy: str, target: str, change: Mapping[str, Any], diff: str, note: str = "") -> Step:
     """Also through a host that --limit leaves out: nothing of it changes but its journal."""
     of = scene.cluster
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{of.api_host or 'cluster'}-{remedy}-{scene.finding.node}")
-    return Step(label, of.api_host or "", scene.finding.code, remedy, RISK, target, node=scene.finding.node, diff=diff, note=note, change=change)
+    return Step(plan.label(of.api_host or "cluster", remedy, scene.finding.node), of.api_host or "", scene.finding.code, remedy, RISK, target,
+                node=scene.finding.node, diff=diff, note=note, change=change)
 
 
 def _uid(scene: Scene) -> str | None:

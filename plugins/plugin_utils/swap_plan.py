@@ -15,7 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import contro
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Splice, change_of
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_swap import NodeSwap
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, label, left_out
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_evidence import TARGET, Seen, Source, Undo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_sources import Running
 
@@ -169,9 +169,9 @@ def _off(scene: Scene, one: Running, why: str | None) -> Step:
 def _step(scene: Scene, remedy: str, target: str, why: str | None, diff: str, change: Mapping[str, Any]) -> Step:
     finding = scene.finding
     where = finding.host or ""
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{remedy.replace('_', '-')}-{target.rpartition('/')[2][:80]}")
-    return Step(label, where, finding.code, remedy, 3 if remedy == OFF else 1, one_line(target, 200), None, finding.node, blocked_by=why, diff=diff,
-                limit=SECONDS if remedy == OFF else 60, change=change, expect={"component": None})
+    return Step(label(where, remedy.replace("_", "-"), target.rpartition("/")[2][:80]), where, finding.code, remedy, 3 if remedy == OFF else 1,
+                one_line(target, 200), None, finding.node, blocked_by=why, diff=diff, limit=SECONDS if remedy == OFF else 60, change=change,
+                expect={"component": None})
 
 
 REMEDIES = {"KM504": off}

@@ -10,7 +10,6 @@ is planned only where that is so, and where its operator allowed it by name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect.limit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, login_limits, node_limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import NOFILE, UNLIMITED, Holder, Limits
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, all_of, label, left_out
 
 RISK, RESTARTS, RUNTIME = 1, 2, 3  # of a file; of a restart; of one of a runtime, or beside pods that may lose their devices by the reload
 USER = "user@"  # how the unit of a user's own manager begins
@@ -198,9 +197,8 @@ def _path(name: str) -> str:
 def _step(scene: Scene, name: str, line: str | None, processes: Sequence[Mapping[str, Any]], blocked: str | None, diff: str = "", note: str = "") -> Step:
     finding = scene.finding
     where = finding.host or ""
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{unit_limit.REMEDY.replace('_', '-')}-{name}")
-    return Step(label, where, finding.code, unit_limit.REMEDY, RISK, _path(name), None, finding.node, blocked_by=left_out(scene, where) or blocked,
-                note=note, diff=diff, limit=60, expect={"component": None},
+    return Step(label(where, unit_limit.REMEDY.replace("_", "-"), name), where, finding.code, unit_limit.REMEDY, RISK, _path(name), None, finding.node,
+                blocked_by=all_of(left_out(scene, where), blocked), note=note, diff=diff, limit=60, expect={"component": None},
                 change={"kind": unit_limit.REMEDY, "path": _path(name), "unit": name, "line": line, "processes": list(processes)})
 
 

@@ -369,3 +369,10 @@ def test_no_edit_beside_another_manifest_that_is_no_backup(world, names, settled
     step, = [one for one in planned(world, max_risk=2) if one.remedy == "edit_manifest"]
     assert step.allowed is settled, step
     assert settled or "second.yaml holds a manifest of the same component" in step.blocked_by
+
+
+def test_the_name_of_a_step_is_one_word_whatever_the_inventory_calls_its_host(world):
+    break_election(world, "m2", MANAGER)
+    world.api["host"] = "m 1/../x"
+    steps = planned(world, max_risk=2, probe=remedies.probe)
+    assert [step.id for step in steps] == ["01-m2-kube-controller-manager-edit-manifest", "02-m-1-..-x-probe"]
