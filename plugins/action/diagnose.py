@@ -8,9 +8,8 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import tempfile
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -34,6 +33,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     pending_told,
     plan,
     planning,
+    private_files,
     run_folder,
     run_hosts,
     scheduler_capture,
@@ -156,11 +156,11 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
 
 def _write_reports(formats: list[str], judged: model.Result, run: Run) -> None:
     """What the operator asked for; report.json and report.txt always."""
-    _write(run.path("report.json"), itertools.chain(report_json.pieces(judged, run), ["\n"]))
-    _write(run.path("report.txt"), [report_text.render(judged, run)])
+    private_files.replace(run.path("report.json"), itertools.chain(report_json.pieces(judged, run), ["\n"]))
+    private_files.replace(run.path("report.txt"), [report_text.render(judged, run)])
     for name, render in (("html", report_html.render), ("junit", report_junit.render)):
         if name in formats:
-            _write(run.path(FACES[name][0]), [render(judged, run)])
+            private_files.replace(run.path(FACES[name][0]), [render(judged, run)])
         else:
             remove_face(run.report_dir, name)
     if "terminal" in formats:
@@ -246,7 +246,7 @@ def _before_looks(args: dict[str, Any], steps: tuple[plan.Step, ...], ask: tuple
 def _write_plan(args: dict[str, Any], steps: tuple[plan.Step, ...]) -> None:
     """plan.json, which each step is read from."""
     settings = {name: args[name] for name in ("max_risk", "allow", "probe", "cleanup_rejected")}
-    _write(str(Path(args["report_dir"]) / "plan.json"), [run_folder.plan_text(args["run_id"], settings, steps)])
+    private_files.replace(str(Path(args["report_dir"]) / "plan.json"), [run_folder.plan_text(args["run_id"], settings, steps)])
 
 
 def _with_patches(run: Run, texts: dict[str, str]) -> Run:
@@ -292,16 +292,3 @@ def _print(judged: model.Result, run: Run) -> None:
 
 def _paint(text: str, kind: str) -> str:
     return color.stringc(text, COLOURS[kind]) if kind in COLOURS else text
-
-
-def _write(path: str, pieces: Iterable[str]) -> None:
-    """Replace a file in one step, readable by its owner only."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # 0600 by itself
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.writelines(pieces)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import re
-
 from ansible_collections.kubemend.remediation.plugins.module_utils import kernel_module
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencing, lasting_settings, limits_plan, node_boot, sysctl_files
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_boot import NodeBoot, Problem
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, all_of, label, left_out
 
 
 def mended(scene: Scene) -> Step | None:
@@ -33,11 +31,11 @@ def _module(scene: Scene, one: Problem) -> Step:
     """A module named in our file, and loaded where it is not."""
     finding, path = scene.finding, node_boot.FILE
     where = finding.host or ""
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{kernel_module.REMEDY.replace('_', '-')}-{one.name}")
     diff = f"--- {path}\n+++ {path}\n+{one.name}\n" + ("the kernel: modprobe " + one.name + "\n" if one.now else "")
-    return Step(label, where, finding.code, kernel_module.REMEDY, limits_plan.RISK, path, one.name, finding.node,
-                blocked_by=left_out(scene, where) or fencing.why(scene), diff=diff, limit=60, note="a revert takes the line away and leaves the module loaded",
-                change={"kind": kernel_module.REMEDY, "path": path, "module": one.name}, expect={"component": None})
+    return Step(label(where, kernel_module.REMEDY.replace("_", "-"), one.name), where, finding.code, kernel_module.REMEDY, limits_plan.RISK, path, one.name,
+                finding.node, blocked_by=all_of(left_out(scene, where), fencing.why(scene)), diff=diff, limit=60,
+                note="a revert takes the line away and leaves the module loaded", change={"kind": kernel_module.REMEDY, "path": path, "module": one.name},
+                expect={"component": None})
 
 
 def _other_name(node: NodeBoot, one: Problem) -> str | None:

@@ -10,7 +10,6 @@ are left alone.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.module_utils import level as levels
 from ansible_collections.kubemend.remediation.plugins.module_utils import pending
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubelet as collected
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, edit_source, kubelet_dropin, remedies
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, edit_source, fencing, kubelet_dropin, remedies
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step
 
 REMEDY, VARIABLE = "raise_kubelet", "KUBE_LOG_LEVEL"
@@ -50,6 +49,9 @@ def _not_now(scene: Scene, data: Mapping[str, Any]) -> str | None:
         return f"the kubelet of {host} is not healthy: mend it first (journalctl -u kubelet)"
     if scene.cluster.api_status != "ok":
         return f"no API server answers ({scene.cluster.api_reason or scene.cluster.api_status}): kubelets are left alone until one does"
+    fenced = fencing.why(scene)
+    if fenced:
+        return fenced
     devices = control_plane.data(scene.document, "devices")
     held = devices.get("names") or devices.get("running") or ()
     if held and "kubelet_restart" not in allow:
@@ -80,11 +82,11 @@ def _spliced(record: Mapping[str, Any], place: int, old: str, new: str) -> tuple
     source = edit_source.Source.of(record)
     data = source.text.encode("utf-8")
     begin = len(source.text[:place].encode("utf-8"))
-    end = begin + len(old)
-    if any(begin < last and first < end for first, last in source.masked):
+    splice = edit_source.Splice(begin, begin + len(old.encode("utf-8")), old.encode("utf-8"), new.encode("ascii"))
+    if source.hides(splice.start, splice.end):
         raise edit_source.EditRefused(source.path, None, "a secret stands at the place to change", edit_source.BY_HAND)
-    one = {"kind": "splice", "path": source.path, "sha256": source.sha256, "splices": [[begin, end, _b64(old), _b64(new)]]}
-    diff = edit_source.unified(source.path, data, data[:begin] + new.encode("ascii") + data[end:])
+    one = edit_source.change_of(source.path, source.sha256, [splice])
+    diff = edit_source.unified(source.path, data, edit_source.apply(data, [splice]))
     return {"kind": "files", "path": source.path, "files": [one], "reload": False}, diff
 
 
@@ -96,7 +98,3 @@ def _beside_it(unit: Mapping[str, Any], level: int, run_id: str) -> tuple[dict[s
     header = f"# Made by kubemend run {run_id} for a capture; it takes it away again, and so does a reboot.\n"
     files, diff = kubelet_dropin.beside(unit, [f"--v={level}"], header, DROPIN, ENVIRONMENT)
     return {"kind": "files", "path": DROPIN, "files": files, "reload": True}, diff
-
-
-def _b64(text: str) -> str:
-    return base64.b64encode(text.encode("utf-8")).decode("ascii")

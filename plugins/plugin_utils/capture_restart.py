@@ -88,12 +88,10 @@ def _static(target: Target, document: Mapping[str, Any], of: clusters.Cluster, a
 
 def _lonely(target: Target, of: clusters.Cluster) -> str:
     """Why this API server may not go away for a while: no other one, or less than the whole control plane beside it. Empty where it may."""
-    # --limit leaves hosts of the inventory out, and whoever is in none is left out always.
-    unseen = {str(stranger.name) for stranger in of.strangers} | {host.host for host in of.members if host.status == "not_asked"}
+    unseen = membership.unseen(of)
     if unseen:
-        return f"{WHOLE}, and {', '.join(sorted(unseen))} was not looked at: run without --limit, on an inventory with every master"
-    others = [host.host for host in of.members if host.host != target.on and host.control_plane and host.control_plane.of(SERVER)]
-    if not others:
+        return f"{WHOLE}, and {', '.join(unseen)} was not looked at: run without --limit, on an inventory with every master"
+    if not membership.beside(of, target.on):
         return "it is the only API server that is known, and the only one of a cluster is never restarted for a log"
     gone = [one for one in membership.lost(of) if not one.startswith(f"{SERVER} of {target.on} ")]
     return f"{WHOLE}: {', '.join(gone)}" if gone else ""

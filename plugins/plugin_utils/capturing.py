@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, evidence, private_files
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
 
 FOLDER = "capture"
@@ -47,18 +46,12 @@ class Became:
 
 def write(folder: str, name: str, document: Mapping[str, Any]) -> None:
     """One file of the capture, for its owner's eyes."""
-    path = place(folder) / name
-    temporary = path.with_name(f".{name}.{os.getpid()}")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(document, file)
-    temporary.replace(path)
+    private(place(folder) / name, json.dumps(document))
 
 
 def private(path: Path, text: str) -> None:
     """A text for its owner's eyes, in the place of whatever is there."""
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    private_files.replace(path, [text])
 
 
 def place(folder: str) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import remember
 
+YES, NO = ("1", "yes", "y", "true", "t", "on"), ("0", "no", "n", "false", "f", "off")  # systemd's parse_boolean
 MAX_LINES = 20_000  # the longest that distributions ship has some hundred; what lies behind is reported as not read
 MAX_PATH = 4096  # PATH_MAX
 

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import flags, manifest
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import flags, manifest, yaml_nodes
 
 ELECTED = ("kube-scheduler", "kube-controller-manager")
 
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """A scheduler's --config file. elect: what it says, None when silent; locks: the fields of leaderElection."""
+    """A scheduler's --config file. elect: what it says, None when silent; said: in its words; locks: the fields of leaderElection."""
 
     path: str
     elect: bool | None
@@ -28,6 +28,7 @@ class ConfigFile:
     locks: dict[str, str]
     scheduler_names: tuple[str, ...]
     problem: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True)
@@ -190,19 +191,20 @@ def _config(record: Mapping[str, Any] | None) -> ConfigFile | None:
     path = record.get("host_path") or record.get("path") or "?"
     if record.get("text") is None:
         return ConfigFile(path, None, None, {}, (), record.get("error") or "not readable")
-    elect, line, locks, names = None, None, {}, []
+    elect, line, said, problem, locks, names = None, None, "", "", {}, []
     try:
         for where, value, number in manifest.scalars(manifest.parseable(record["text"], spans(record))):
             keys = tuple(str(key).lower() for key in where)
             if keys == ("leaderelection", "leaderelect"):
-                elect, line = flags.parse_bool(value), number
+                elect, line, said = yaml_nodes.boolean(value), number, value[:40]
+                problem = f"leaderElect is no boolean: {said!r}" if elect is None and value not in yaml_nodes.NULL else ""
             elif len(keys) == 2 and keys[0] == "leaderelection":
                 locks[keys[1]] = value
             elif keys[-1] == "schedulername" and (len(keys) == 1 or keys[0] == "profiles"):
                 names.append(value)
     except manifest.ManifestError as exc:
         return ConfigFile(path, None, exc.line, {}, (), exc.problem)
-    return ConfigFile(path, elect, line, locks, tuple(names))
+    return ConfigFile(path, elect, line, locks, tuple(names), problem, said)
 
 
 def _process(raw: Mapping[str, Any], answer: Mapping[str, Any], trusted: frozenset[str],

@@ -51,6 +51,8 @@ def set_argument(source: Source | str, component: str, flag: str, value: str | N
         boolean = len(value) > 1 and flags.parse_bool(value) is not None
     target = _target(draft, component)
     uses = _uses(draft, target, name, boolean)
+    if uses and value is not None:
+        _refuse_shorthand(draft, target, name, uses[-1].index)
     if value is None:
         edit = _remove(draft, target, uses)
     elif not uses:
@@ -174,6 +176,14 @@ def _refuse_shell(draft: Draft, target: _Target, name: str) -> None:
                                               for part in flags.shell_words(word)[1:]):
             draft.refuse(target.node(index), f"--{name} stands inside an item with more arguments",
                          "write each argument as an item of its own and run again")
+
+
+def _refuse_shorthand(draft: Draft, target: _Target, name: str, last: int) -> None:
+    """pflag's `-v 2`, `-v=2` and `-v2` are --v, and the last one counts, however it is written."""
+    short = re.compile(rf"-{re.escape(name)}(=.*|\d+)?") if len(name) == 1 else None
+    for index in range(last + 1, len(target.argv)):
+        if short and short.fullmatch(target.argv[index]):
+            draft.refuse(target.node(index), f"-{name} stands behind --{name} and has the last word", "leave one of them and run again")
 
 
 def _takes(draft: Draft, target: _Target, index: int, boolean: bool | None) -> bool:

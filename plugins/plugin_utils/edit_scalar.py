@@ -14,9 +14,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import edit_layout as layout
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import flags
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Draft, Edit, Source
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.yaml_nodes import boolean
 
 _YAML = "tag:yaml.org,2002:"
-_TRUE, _FALSE = frozenset({"true", "yes", "on"}), frozenset({"false", "no", "off"})
 _DOTTED = re.compile(r"( *)((?:-[ \t]+)*)")
 
 
@@ -141,7 +141,7 @@ def _replace(draft: Draft, mapping: MappingNode, found: tuple[ScalarNode, Node],
 def _holds(node: ScalarNode, value: str | bool | int) -> bool:
     kind = node.tag[len(_YAML):]
     if isinstance(value, bool):
-        return kind == "bool" and node.value.lower() in (_TRUE if value else _FALSE)
+        return kind == "bool" and boolean(node.value) is value
     if isinstance(value, int):
         return kind == "int" and node.value == str(value)
     return kind == "str" and node.value == value

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import base64
 import difflib
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -65,6 +66,9 @@ class Edit:
     def changed(self) -> bool:
         return bool(self.splices)
 
+    def change(self) -> dict[str, Any]:
+        return change_of(self.path, self.sha256, self.splices)
+
 
 @dataclass(frozen=True)
 class Source:
@@ -91,6 +95,10 @@ class Source:
         if isinstance(size, int) and size != held:
             raise EditRefused(path, None, f"the evidence holds {held} of its {size} bytes", again)
         return cls(text, path, str(record.get("sha256") or ""), tuple(_spans(path, record.get("masked") or ())))
+
+    def hides(self, start: int, end: int) -> bool:
+        """Whether bytes that the evidence does not have stand there, or on both sides of what would be put there."""
+        return any(start < last and first < end or first < start == end < last for first, last in self.masked)
 
 
 def _spans(path: str, raw: Sequence[Any]) -> list[tuple[int, int]]:
@@ -229,10 +237,8 @@ class Draft:
         self._refuse_masked(self._splice(node.start_mark.index, node.end_mark.index, ""))
 
     def _refuse_masked(self, splice: Splice) -> None:
-        for start, end in self.source.masked:
-            if splice.start < end and start < splice.end or start < splice.start == splice.end < end:
-                self.refuse(self._data.count(b"\n", 0, splice.start) + 1,
-                            "a secret stands at the place to change, and the evidence does not hold it")
+        if self.source.hides(splice.start, splice.end):
+            self.refuse(self._data.count(b"\n", 0, splice.start) + 1, "a secret stands at the place to change, and the evidence does not hold it")
 
     def _edit(self, splices: list[Splice]) -> Edit:
         before = self._shown()
@@ -258,6 +264,12 @@ class Draft:
         for start, end in self.source.masked:
             shown[start:end] = re.sub(rb"[^\r\n]", b"*", bytes(shown[start:end]))
         return bytes(shown)
+
+
+def change_of(path: str, sha256: str, splices: Iterable[Splice], kind: str = "splice") -> dict[str, Any]:
+    """Splices as a node is told to make them."""
+    encoded = [[one.start, one.end, *(base64.b64encode(part).decode("ascii") for part in (one.old, one.new))] for one in splices]
+    return {"kind": kind, "path": path, "sha256": sha256, "splices": encoded}
 
 
 def apply(data: bytes, splices: Sequence[Splice]) -> bytes:

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 
 from collections.abc import Iterable
 from datetime import datetime, timezone
@@ -31,6 +30,7 @@ except ImportError:
     x509 = NameOID = UnsupportedAlgorithm = None
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.version import TOOL_VERSION
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import private_files
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.json_text import decoded
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.yaml_nodes import BROKEN, first_document, get, items, text_of
 
@@ -53,8 +53,17 @@ RECORD: dict[str, tuple[tuple[type, ...], Any]] = {
 COLLECTOR, MOMENT = re.compile(r"[a-z][a-z0-9_]{0,60}"), re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
+# What evidence of a shape that nobody foresaw raises: it costs that host or that fault, not the judgement of all the others.
+UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
 class EvidenceError(Exception):
     """A file that is no evidence; the text names the file and the reason."""
+
+
+def unforeseen(error: Exception) -> str:
+    """Why a host's evidence was not judged."""
+    return f"its evidence has a shape that nobody foresaw ({type(error).__name__}: {one_line(error, 200)}); collect it again, or report it"
 
 
 def envelope(host: str, status: str, reason: str, answer: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -135,20 +144,13 @@ def file_name(host: str, suffix: str = ".json") -> str:
 def write(document: dict[str, Any], folder: str | os.PathLike[str], suffix: str = ".json") -> dict[str, Any]:
     """Replace the host's file in one step, readable by its owner only. Returns path, sha256 and size; raises EvidenceError."""
     try:
-        data = json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
+        text = json.dumps(document, separators=(",", ":"), allow_nan=False)
     except ValueError:  # 1e999 is JSON, and no number
         raise EvidenceError("a number without a value.") from None
     target = Path(folder) / file_name(document["host"], suffix)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".writing-")  # 0600 by itself
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
-    return {"path": str(target), "sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    private_files.replace(target, [text])
+    return {"path": str(target), "sha256": hashlib.sha256(text.encode("ascii")).hexdigest(), "size": len(text)}
 
 
 def read(path: Path) -> dict[str, Any]:

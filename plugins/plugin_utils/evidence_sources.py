@@ -28,18 +28,31 @@ def stream(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str, Any]]:
     For the same host of several folders a real answer beats an unreachable one, which beats one that was not asked;
     among equals the later counts.
     """
-    several: dict[str, list[Source]] = {}
-    for source in _sources(paths):
-        several.setdefault(source[0], []).append(source)
-    chosen = [candidates[0] if len(candidates) == 1 else max(candidates, key=_worth) for candidates in several.values()]
+    chosen = [_best(candidates) for candidates in _by_name(paths).values()]
     for _name, load in chosen:
         yield load()
 
 
-def find(paths: Iterable[str | os.PathLike[str]], host: str) -> dict[str, Any]:
-    """The document of one host, the one that stream() would give; an empty one where there is none."""
-    candidates = [source for source in _sources(paths) if source[0] == file_name(host)]
-    return max(candidates, key=_worth)[1]() if candidates else {}
+def finder(paths: Iterable[str | os.PathLike[str]]) -> Callable[[str], dict[str, Any]]:
+    """What gives the document of a host, the one that stream() would give; an empty one where there is none. The folders are looked through once."""
+    several = _by_name(paths)
+
+    def find(host: str) -> dict[str, Any]:
+        candidates = several.get(file_name(host))
+        return _best(candidates)[1]() if candidates else {}
+
+    return find
+
+
+def _by_name(paths: Iterable[str | os.PathLike[str]]) -> dict[str, list[Source]]:
+    several: dict[str, list[Source]] = {}
+    for source in _sources(paths):
+        several.setdefault(source[0], []).append(source)
+    return several
+
+
+def _best(candidates: list[Source]) -> Source:
+    return candidates[0] if len(candidates) == 1 else max(candidates, key=_worth)
 
 
 def _sources(paths: Iterable[str | os.PathLike[str]]) -> Iterator[Source]:

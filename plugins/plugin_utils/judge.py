@@ -16,11 +16,12 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import membership
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, unforeseen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import (
     SEVERITIES,
+    UNPROVEN,
     ClusterRow,
     Finding,
     HostRow,
@@ -31,8 +32,6 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 )
 
 KEY_DIGITS = 16
-# What evidence of a shape that nobody foresaw raises: it costs that host or that fault, not the judgement of all the others.
-UNFORESEEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def judge(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | None = None, deep: bool = False, part: bool = False) -> Result:
@@ -105,11 +104,6 @@ def _stands(hosts: list[Host], api: list[Mapping[str, Any]]) -> bool:
     return True
 
 
-def unforeseen(error: Exception) -> str:
-    """Why a host's evidence was not judged."""
-    return f"its evidence has a shape that nobody foresaw ({type(error).__name__}: {one_line(error, 200)}); collect it again, or report it"
-
-
 class _Book:
     """Collects outcomes as verdicts and findings."""
 
@@ -154,7 +148,7 @@ class _Book:
     def result(self, found: list[Cluster]) -> Result:
         judged = {(verdict.code, verdict.cluster) for verdict in self.verdicts if verdict.verdict != "not_applicable"}
         return Result(
-            tuple(ClusterRow(_short(item.key) or "unproven", item.version, tuple(host.host for host in item.hosts))
+            tuple(ClusterRow(_short(item.key) or UNPROVEN, item.version, tuple(host.host for host in item.hosts))
                   for item in found if item.key or item.hosts),
             tuple(sorted((_host_row(item, host) for item in found for host in item.hosts
                           if host.status != "not_asked"), key=lambda row: row.host)),

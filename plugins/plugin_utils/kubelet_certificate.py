@@ -22,14 +22,13 @@ try:
 except ImportError:
     x509 = UnsupportedAlgorithm = None
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_config
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_config, yaml_nodes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import CERTIFICATE
 
 OVERDUE = 10  # the last tenth of its time
 BY_HAND = timedelta(days=90)  # and no sooner where nobody but people renew it: a tenth of ten years is a year
 OWN = "kubelet-client-current.pem"  # of the folder in which a kubelet keeps what it was given
-TRUE = ("true", "t", "1")
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,6 @@ def _date(certificate: Any, name: str) -> datetime:
 
 def _rotates(kubelet: Mapping[str, Any]) -> bool | None:
     config = kubelet_config.read(kubelet)
-    setting = config.setting("rotateCertificates", "rotate-certificates")
-    if not config.certain(setting):
-        return None
-    return setting is not None and setting.value.lower() in TRUE
+    told, setting = config.switch("rotateCertificates", "rotate-certificates")
+    unset = setting is None or setting.path is not None and setting.value in yaml_nodes.NULL
+    return None if not config.certain(setting) else False if unset else told

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import quantity
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, kubelet_dropin, manifest, remember
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, kubelet_dropin, manifest, remember, yaml_nodes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Proof
 
 # Nodes of one cluster mostly have the same file: as many different ones as clusters have groups of nodes.
@@ -51,6 +51,14 @@ class KubeletConfig:
         """A scalar, None where nothing sets it."""
         given = flags.string_flag(self.argv, flag)
         return Setting(given, f"--{flag}={given}") if given is not None else self.values.get((key,))
+
+    def switch(self, key: str, flag: str) -> tuple[bool | None, Setting | None]:
+        """A boolean, and what sets it; None for what is none. A bare flag is true, and does not take the next word."""
+        given = flags.bool_flag(self.argv, flag)
+        if given is not None:
+            return given.value, Setting(given.raw.partition("=")[2] or "true", given.raw)
+        found = self.values.get((key,))
+        return (yaml_nodes.boolean(found.value) if found else None), found
 
     def certain(self, setting: Setting | None) -> bool:
         """Whether nothing that could not be read may say otherwise: a flag has the last word."""

@@ -8,13 +8,12 @@ The file is this node's own. What kubeadm or an inventory would write over it at
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import edit_scalar, edit_source, kubelet_config
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import edit_scalar, edit_source, kubelet_config, manifest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import KubeletConfig
 
@@ -73,24 +72,29 @@ def _record(kubelet: Mapping[str, Any], path: str) -> Mapping[str, Any]:
 
 
 def _in_file(record: Mapping[str, Any], values: Mapping[str, str]) -> tuple[dict[str, Any], str, str]:
-    """(the change for the node, the text afterwards, its difference): all in one write, of what lies between the first and the last change."""
-    source, text = Source.of(record), str(record.get("text"))
+    """(the change for the node, the text afterwards, its difference): all in one write, of what lies between the first and the last change.
+
+    The text has letters where the file is masked, because a masked scalar is no YAML; what is shown has the mask.
+    """
+    source = Source.of(record)
+    was = text = manifest.parseable(source.text, source.masked)
     for key, value in values.items():
         text = edit_scalar.set_scalar(Source(text, source.path), [key], value).text
-    old, new = source.text.encode("utf-8"), text.encode("utf-8")
+    old, new = was.encode("utf-8"), text.encode("utf-8")
     begin = len(os.path.commonprefix([old, new]))
     behind = len(os.path.commonprefix([old[begin:][::-1], new[begin:][::-1]]))
     end = len(old) - behind
-    if any(begin < last and first < max(end, begin + 1) for first, last in source.masked):
+    if source.hides(begin, end):
         raise EditRefused(source.path, None, "a secret stands at the place to change", edit_source.BY_HAND)
-    splice = [begin, end, _b64(old[begin:end]), _b64(new[begin:len(new) - behind])]
-    change = {"kind": "splice", "path": source.path, "sha256": source.sha256, "splices": [splice]}
-    return change, text, edit_source.unified(source.path, old, new)
+    splice = edit_source.Splice(begin, end, old[begin:end], new[begin:len(new) - behind])
+    shown = source.text.encode("utf-8")
+    change = edit_source.change_of(source.path, source.sha256, [splice])
+    return change, text, edit_source.unified(source.path, shown, edit_source.apply(shown, [splice]))
 
 
 def _with(kubelet: Mapping[str, Any], path: str, text: str) -> dict[str, Any]:
     def new(record: Any) -> Any:
-        return {**record, "text": text, "size": len(text.encode("utf-8"))} if record and record.get("path") == path else record
+        return {**record, "text": text, "size": len(text.encode("utf-8")), "masked": []} if record and record.get("path") == path else record
     return {**kubelet, "config": new(kubelet.get("config")), "config_dropins": [new(one) for one in kubelet.get("config_dropins") or ()]}
 
 
@@ -101,7 +105,3 @@ def _prove(kubelet: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
         setting = config.setting(key, FLAGS[key])
         if config.problem or (setting.value if setting else DEFAULTS[key]) != value:
             raise EditRefused(str((kubelet.get("config") or {}).get("path")), None, f"{key} would not be {value} afterwards", edit_source.BY_HAND)
-
-
-def _b64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")

@@ -9,7 +9,6 @@ that is allowed by name and the number is the operator's own: never below what i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -18,7 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import fencin
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.lasting_settings import Later
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, all_of, label, left_out
 
 RISK = 1
 LOWER = "lower_limits"
@@ -124,12 +123,12 @@ def step_of(scene: Scene, key: str, running: int, value: int, blocked: str | Non
     """The setting as a step: to this value in our file, or in the line that decides in its place, and in the kernel where that has less."""
     finding, edit = scene.finding, later.edit
     where, path = finding.host or "", edit.path if edit else lasting_settings.FILE
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{kernel_setting.REMEDY.replace('_', '-')}-{key}")
     lines = f"-{edit.old.strip()}\n+{edit.new}\n" if edit else f"+{key} = {value}\n"
     diff = f"--- {path}\n+++ {path}\n{lines}" + (f"the kernel: {running} -> {value}\n" if value > running else "")
     note = f"{later.why}; whatever writes {path} has to say so too" if edit else ""
     change = {"kind": kernel_setting.REMEDY, "path": path, "settings": {key: value}, **({"line": {"number": edit.line, "text": edit.old}} if edit else {})}
-    return Step(label, where, finding.code, kernel_setting.REMEDY, RISK, path, key, finding.node, blocked_by=left_out(scene, where) or blocked,
+    return Step(label(where, kernel_setting.REMEDY.replace("_", "-"), key), where, finding.code, kernel_setting.REMEDY, RISK, path, key, finding.node,
+                blocked_by=all_of(left_out(scene, where), blocked),
                 note="; ".join(filter(None, [note, later.note])), diff=diff, limit=60, change=change, expect={"component": None})
 
 

@@ -9,7 +9,6 @@ others is enough, and nobody else's is touched. Soft limits stay: a program, or 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import file_limit
@@ -17,7 +16,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.limits_conf import Entry
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import NOFILE, NPROC, PID_MAX, UNLIMITED, Limits
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, all_of, label, left_out
 
 RISK = 1
 FILE = f"{limits_conf.FOLDER}/99-zz-kubemend.conf"
@@ -126,9 +125,9 @@ def later(limits: Limits, values: Mapping[str, int]) -> str | None:
 def step(scene: Scene, item: str, values: Mapping[str, int], blocked: str | None, note: str = "") -> Step:
     """The step that writes these lines."""
     where = scene.finding.host or ""
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{file_limit.REMEDY.replace('_', '-')}-{item}")
     diff = f"--- {FILE}\n+++ {FILE}\n" + "".join(f"+{key} {value}\n" for key, value in sorted(values.items()))
-    return Step(label, where, scene.finding.code, file_limit.REMEDY, RISK, FILE, item, scene.finding.node, blocked_by=left_out(scene, where) or blocked,
+    return Step(label(where, file_limit.REMEDY.replace("_", "-"), item), where, scene.finding.code, file_limit.REMEDY, RISK, FILE, item, scene.finding.node,
+                blocked_by=all_of(left_out(scene, where), blocked),
                 note="; ".join(filter(None, [note, _unused(scene), NEXT])), diff=diff, limit=60,
                 change={"kind": file_limit.REMEDY, "path": FILE, "lines": dict(values)}, expect={"component": None})
 

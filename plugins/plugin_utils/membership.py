@@ -10,9 +10,7 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import STALE_LOCK_SECONDS, Cluster, Host, Stranger, timestamp
-
-# The one cluster of hosts none of which proved its own: no root, or nobody answered.
-UNPROVEN = "unproven"
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import UNPROVEN
 
 
 def assemble(hosts: Iterable[Host], documents: Iterable[Mapping[str, Any]]) -> list[Cluster]:
@@ -178,6 +176,16 @@ def lost(cluster: Cluster) -> list[str]:
             stacked = bool(etcd & host.names)
             found += [f"{name} of {host.host} does not run" for name in ("etcd",) * stacked + ("kube-apiserver",) if name not in running]
     return found
+
+
+def unseen(cluster: Cluster) -> list[str]:
+    """Masters that this run did not look at, so that nobody knows how they are: --limit leaves them out, or no inventory has them."""
+    return sorted({str(stranger.name) for stranger in cluster.strangers} | {host.host for host in cluster.members if host.status == "not_asked"})
+
+
+def beside(cluster: Cluster, name: str) -> list[str]:
+    """The other hosts whose API server runs."""
+    return [host.host for host in cluster.members if host.host != name and host.control_plane and host.control_plane.of("kube-apiserver")]
 
 
 def _lock_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:

@@ -12,6 +12,7 @@ REPORT_SCHEMA = "kubemend.report/1"
 VERDICTS = ("present", "unknown", "clear", "not_applicable")
 DOCS = "docs/faults"
 SEVERITIES = ("critical", "warning", "info")
+UNPROVEN = "unproven"  # the key of the one cluster of hosts none of which proved its own: no root, or nobody answered
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class HostRow:
 
 @dataclass(frozen=True)
 class ClusterRow:
-    """One cluster: key is the first 16 hex digits of the digest that proves it, or "unproven"."""
+    """One cluster: key is the first 16 hex digits of the digest that proves it, or UNPROVEN."""
 
     key: str
     kubernetes_version: str | None

@@ -27,7 +27,7 @@ FILE = "/etc/modules-load.d/zz-kubemend.conf"
 IP_FORWARD, *BRIDGE = boot.RUNNING
 FORWARDING = "net.ipv4.conf.all.forwarding"  # the same setting by its other name
 IPV6 = "net.ipv6.conf.all.forwarding"
-NETFILTER, OVERLAY = boot.MODULES
+NETFILTER = boot.MODULES[0]
 SETS_AGAIN = "unless something sets it again (docker, the network plugin, kube-proxy in mode ipvs)"
 LOADS_AGAIN = "unless something loads it again (docker, kube-proxy, a rule of iptables)"
 AUTOMATIC = ("x-systemd.automount", "comment=systemd.automount")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import kubele
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, fencing, kubelet_unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests, node_runtime
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, label, left_out
 
 ENABLE, START = kubelet_service.ENABLE, kubelet_service.START
 ENABLE_RUNTIME, START_RUNTIME = kubelet_service.ENABLE_RUNTIME, kubelet_service.START_RUNTIME
@@ -208,10 +207,9 @@ def _effects(service: Service, ends: bool) -> str:
 def _step(scene: Scene, service: Service, remedy: str, blocked: str | None, diff: str, note: str, risk: int | None = None) -> Step:
     finding, unit = scene.finding, service.unit
     where = finding.host or ""
-    name = f"{where}-{remedy}" if service.enable == ENABLE else f"{where}-{remedy}-{service.component}"
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", name)
+    name = label(where, remedy, None if service.enable == ENABLE else service.component)
     former = unit.file_state if remedy == service.enable else None
-    return Step(label, where, finding.code, remedy, risk or RISK[remedy], unit.name, service.component, finding.node, blocked_by=blocked, note=note,
+    return Step(name, where, finding.code, remedy, risk or RISK[remedy], unit.name, service.component, finding.node, blocked_by=blocked, note=note,
                 diff=diff, limit=kubelet_service.SECONDS.get(remedy, unit_unmask.SECONDS), expect={"component": service.component},
                 guard={"allow": sorted(scene.consent.allow)},
                 change={"kind": remedy, "path": kubelet_service.path_of(unit.name), "unit": unit.name, "former": former})

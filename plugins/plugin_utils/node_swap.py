@@ -9,14 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_config, kubelet_unit, swap_policy, swap_sources
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_config, kubelet_unit, swap_policy, swap_sources, yaml_nodes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import Setting
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_evidence import Seen, Source, Undo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_files import Line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_policy import Wanted
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_sources import Forecast, Running
-
-_NULL = frozenset({"", "~", "null", "Null", "NULL"})  # what YAML reads as nothing, and a kubelet as not set
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def read(document: Mapping[str, Any]) -> NodeSwap:
     argv = config.argv if config.argv and not config.problem.startswith("it is part of") else None
     gates = None if known is None else known.get("featureGates", {})
     return NodeSwap(seen, swap_sources.running(seen), swap_sources.after_boot(seen), swap_policy.wanted(version, known, argv, gates),
-                    _answers(kubelet), config.setting("failSwapOn", "fail-swap-on"))
+                    _answers(kubelet), config.switch("failSwapOn", "fail-swap-on")[1])
 
 
 def nested(values: Mapping[tuple[str, ...], Setting]) -> dict[str, Any]:
@@ -86,7 +84,7 @@ def nested(values: Mapping[tuple[str, ...], Setting]) -> dict[str, Any]:
         for key in path[:-1]:
             below = inner.setdefault(key, {})
             inner = inner[key] = below if isinstance(below, dict) else {}
-        if setting.value not in _NULL:
+        if setting.value not in yaml_nodes.NULL:
             inner[path[-1]] = setting.value
     return found
 

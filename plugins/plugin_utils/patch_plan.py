@@ -18,7 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import apply_
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import guaranteed
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import pinning_pods
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.guaranteed import APP, Subject
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import PATCH, Scene, Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import PATCH, Scene, Step, label
 
 RISK = 3
 PLURALS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "DaemonSet": "daemonsets", "CronJob": "cronjobs"}
@@ -33,8 +33,8 @@ def patch(scene: Scene) -> Step | None:
     if subject is None or not (subject.template or subject.pods[0]).get("expected"):
         return None
     of, advice = scene.cluster, guaranteed.advise(subject)
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{of.api_host or 'cluster'}-{apply_api.PATCH}-{subject.title}")
-    step = Step(label, of.api_host or "", scene.finding.code, apply_api.PATCH, RISK, subject.title, node=None, limit=apply_api.SECONDS[apply_api.PATCH])
+    step = Step(label(of.api_host or "cluster", apply_api.PATCH, subject.title), of.api_host or "", scene.finding.code, apply_api.PATCH, RISK, subject.title,
+                limit=apply_api.SECONDS[apply_api.PATCH])
     change = _change(subject, scene)
     if advice.patch is None or change is None:
         why = f"{subject.title} is not told by this evidence as it must be: collect it again"

@@ -10,11 +10,16 @@ first, then the controller manager (it makes the surplus pods), then the schedul
 
 from __future__ import annotations
 
+import functools
+import json
+import re
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, unforeseen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
 
 WAIT_SECONDS = 120
@@ -92,20 +97,22 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
     """
     by_key = {cluster.key[:key_digits] if cluster.key else None: cluster for cluster in clusters}
     masters = frozenset(host.host for cluster in by_key.values() for host in cluster.members)
-    made: list[tuple[Step, ...]] = []
-    for finding in findings:
+    made: list[tuple[int, tuple[Step, ...]]] = []
+    # Host by host, so that its file is read once, and so that what is read from it is made once: findings come in the order of how grave they are.
+    # The least recent of two is forgotten: the other is that of whoever does the steps for it.
+    document_of = functools.lru_cache(2)(document_of)
+    for number, finding in sorted(enumerate(findings), key=lambda one: one[1].host or ""):
         remedy = remedies.get(finding.code)
         if remedy is None or finding.cluster not in by_key:
             continue
         document = document_of(finding.host) if finding.host else {}
-        found = remedy(Scene(finding, by_key[finding.cluster], document, consent, document_of))
-        group = (found,) if isinstance(found, Step) else tuple(found or ())
-        made += [tuple(replace(step, cluster=finding.cluster) for step in group)] if group else []
+        group = _group(remedy, Scene(finding, by_key[finding.cluster], document, consent, document_of))
+        made += [(number, tuple(replace(step, cluster=finding.cluster) for step in group))] if group else []
     if probe:
-        made += [(replace(probe(by_key[key]), cluster=key),) for key in dict.fromkeys(group[0].cluster for group in made)]
-    made.sort(key=lambda group: _order(group, masters))
+        made += [(-1, (replace(probe(by_key[key]), cluster=key),)) for key in dict.fromkeys(group[0].cluster for dummy, group in made)]
+    made.sort(key=lambda one: (_order(one[1], masters), one[0]))
     steps: list[Step] = []
-    for step, why in _rows(made):
+    for step, why in _rows(group for dummy, group in made):
         step = _consented(replace(step, id=f"{len(steps) + 1:02}-{step.id}", blocked_by=why), consent)
         if step.remedy == PROBE and step.allowed and not any(other.allowed and other.cluster == step.cluster for other in steps):
             step = replace(step, allowed=False, blocked_by="no repair before it is allowed: there is nothing to prove")
@@ -113,12 +120,29 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
     return tuple(steps)
 
 
+def _group(remedy: Remedy, scene: Scene) -> tuple[Step, ...]:
+    """The steps of one finding. Evidence that nobody foresaw costs this remedy, not the plan and the report of all the other hosts."""
+    finding = scene.finding
+    try:
+        found = remedy(scene)
+        return (found,) if isinstance(found, Step) else tuple(found or ())
+    except UNFORESEEN as error:
+        return (Step(label(finding.host or "cluster", finding.code), finding.host or "", finding.code, "none", finding.risk, finding.component or "its remedy",
+                     finding.component, finding.node, blocked_by=unforeseen(error)),)
+
+
 def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
-    """Their steps in order, each with what stands in the way of its group. Kubelets that are down are started before any of them is drained."""
+    """Their steps in order, each with what stands in the way of its group. Kubelets that are down are started before any of them is drained.
+
+    A group that has a step of an earlier one is that group again, which another fault of the same place asked for.
+    """
     found: list[tuple[Step, str | None]] = []
+    seen: set[tuple[str, str, str]] = set()
     for group in groups:
-        if any(other.target == step.target and other.host == step.host and other.change == step.change for other, dummy in found for step in group):
-            continue  # two faults of one place, one change
+        same = {(step.host, step.target, json.dumps(step.change, sort_keys=True, default=str)) for step in group}
+        if same & seen:
+            continue
+        seen |= same
         why = next((step.blocked_by for step in group if step.blocked_by), None)
         found += [(step, why) for step in group]
     starts = [row for row in found if row[0].remedy == START]
@@ -139,6 +163,11 @@ def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bo
     # What was interrupted is ended before anything is begun: another host's step may rest on it. Control-plane hosts come before workers, whose
     # way back may need an API server.
     return step.cluster or "", max(rank, 8) if rank else 0, step.host not in masters, step.host, rank, step.component or ""
+
+
+def label(*parts: str | None) -> str:
+    """A step's name, of which its id and files on its node are made: host and API may call things what they like."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", "-".join(filter(None, parts)))
 
 
 def all_of(*why: str | None) -> str | None:

@@ -23,8 +23,8 @@ def plan_of(args: dict[str, Any], judged: model.Result, clusters: list[cluster.C
                            args["drain_timeout"], args["max_unavailable"], args["cpu_manager"] or {}, args["limits"] or {}, frozenset(args["profile"]))
     wished = [*reset_plan.wishes(clusters, args["cpu_manager"] or {}, judge.KEY_DIGITS),
               *limits_plan.wishes(clusters, consent.profile, judge.KEY_DIGITS)]
-    return plan.plan([*judged.findings, *wished], clusters, lambda host: evidence_sources.find(args["evidence"], host), consent, REMEDIES, judge.KEY_DIGITS,
-                     remedies.probe if args["probe"] else None)
+    return plan.plan([*judged.findings, *wished], clusters, evidence_sources.finder(args["evidence"]), consent, REMEDIES,
+                     judge.KEY_DIGITS, remedies.probe if args["probe"] else None)
 
 
 def _wishes(args: dict[str, Any]) -> frozenset[str]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,15 +16,16 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     devices,
     edit,
     edit_scalar,
+    fencing,
     flags,
     kubelet_dropin,
     manifest,
     membership,
     owner,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Edit, EditRefused, Source
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import EditRefused, Source
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import members
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step, all_of, left_out
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import CLEAN_UP, PROBE, UNCORDON, Remedy, Scene, Step, all_of, label, left_out
 
 # As the node's journal names it.
 KUBEADM_CONFIG = "configmap:kube-system/kubeadm-config#ClusterConfiguration"
@@ -51,13 +51,17 @@ def new_step(scene: Scene, remedy: str, target: str, blocked_by: str | None, ris
         notes.append(f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no quorum")
     where = finding.host or scene.cluster.api_host or ""
     blocked_by = all_of(left_out(scene, where), blocked_by)
-    label = "-".join(part for part in (finding.host, component, remedy.replace("_", "-")) if part)
-    return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", label), where, finding.code, remedy,
-                risk, target, component, finding.node, blocked_by=blocked_by, note="; ".join(filter(None, notes)), **more)
+    return Step(label(finding.host, component, remedy.replace("_", "-")), where, finding.code, remedy, risk, target, component,
+                finding.node, blocked_by=blocked_by, note="; ".join(filter(None, notes)), **more)
 
 
 def _not_now(scene: Scene) -> str | None:
-    """What forbids to edit or restart a component on this host at all (safety: no restart that nobody brings back)."""
+    """What forbids to edit or restart a component on this host: nobody would bring it back, or somebody took the node out on purpose."""
+    return all_of(_no_way_back(scene), fencing.why(scene) if scene.cluster.api_status == "ok" else None)
+
+
+def _no_way_back(scene: Scene) -> str | None:
+    """What forbids a restart on this host at all (safety: no restart that nobody brings back)."""
     plane = control_plane.extract(scene.document)
     if plane is not None and plane.kubelet_problem:
         return f"{plane.kubelet_problem}: mend the kubelet of {scene.finding.host} first, it has to bring the component back"
@@ -86,7 +90,7 @@ def set_flag(scene: Scene, path: str, flag: str, value: str, elect: bool = False
         return new_step(scene, "edit_manifest", path, str(refused))
     expect = {**_expectation(scene, "kubelet", {flag: value}, elect), "words": _words(scene, path)}
     return new_step(scene, "edit_manifest", path, all_of(_not_now(scene), _stray(scene, path), _pending(scene, expect, [path])), diff=made.diff,
-                    change=_splice(made), expect=expect, guard=node_guard(scene, path))
+                    change=made.change(), expect=expect, guard=node_guard(scene, path))
 
 
 def edit_config(scene: Scene) -> Step | None:
@@ -103,7 +107,7 @@ def edit_config(scene: Scene) -> Step | None:
     except EditRefused as refused:
         return new_step(scene, "edit_config", path, str(refused))
     expect = _expectation(scene, "signal")
-    return new_step(scene, "edit_config", path, all_of(_not_now(scene), _pending(scene, expect, [])), diff=made.diff, change=_splice(made),
+    return new_step(scene, "edit_config", path, all_of(_not_now(scene), _pending(scene, expect, [])), diff=made.diff, change=made.change(),
                     expect=expect, guard=node_guard(scene))
 
 
@@ -198,15 +202,6 @@ def _instance(scene: Scene) -> dict[str, Any]:
     return next((item for item in running if item.get("pid") in pids), running[0] if running else {})
 
 
-def _splice(made: Edit) -> dict[str, Any]:
-    encoded = [[item.start, item.end, _b64(item.old), _b64(item.new)] for item in made.splices]
-    return {"kind": "splice", "path": made.path, "sha256": made.sha256, "splices": encoded}
-
-
-def _b64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
 def _expectation(scene: Scene, how: str | None, wanted: Mapping[str, str] | None = None, elect: bool = True) -> dict[str, Any]:
     raw = _instance(scene)
     answers = control_plane.data(scene.document, "component_http").get("components") or []
@@ -255,7 +250,7 @@ def kubeadm_config(scene: Scene) -> Step | None:
             edits.append(edit_scalar.set_extra_arg(Source.of(source), section, "leader-elect", "true"))
     except (EditRefused, manifest.ManifestError) as refused:
         return new_step(scene, "kubeadm_config", target, str(refused), risk=1, component=None)
-    splices = sorted(splice for made in edits for splice in _splice(made)["splices"])
+    splices = sorted(splice for made in edits for splice in made.change()["splices"])
     return new_step(scene, "kubeadm_config", target, None, risk=1, component=None, concerned=list(sections.values()), limit=60,
                     diff="".join(made.diff for made in edits),
                     change={"kind": "kubeadm_config", "path": target, "real": KUBEADM_CONFIG, "sha256": record.get("sha256"), "splices": splices,
@@ -266,7 +261,7 @@ def recover(scene: Scene) -> Step | None:
     """KM902: the node finishes or undoes what was interrupted, and looks whether the component is well."""
     # What was interrupted may be the very reason why the kubelet is down; starting it again needs nobody else.
     own = any(one.get("component") in ("kubelet", *BELOW) for one in control_plane.data(scene.document, "journal").get("unproven") or ())
-    return new_step(scene, "recover", "/var/lib/kubemend/journal", None if own else _not_now(scene), guard=node_guard(scene),
+    return new_step(scene, "recover", "/var/lib/kubemend/journal", None if own else _no_way_back(scene), guard=node_guard(scene),
                     diff="finish or undo what the journal left open\n", limit=600)
 
 
@@ -275,7 +270,7 @@ def restore_levels(scene: Scene) -> Step | None:
     raised = control_plane.data(scene.document, "journal").get("levels") or ()
     theirs = [str(one["by_hand"]) for one in raised if one.get("by_hand")]
     again = sorted({str(one.get("path")).rpartition(" ")[2] for one in raised if one.get("restart") and not one.get("by_hand")})
-    why = "; ".join(theirs) if len(theirs) == len(raised) and theirs else _not_now(scene) if again else None
+    why = "; ".join(theirs) if len(theirs) == len(raised) and theirs else _no_way_back(scene) if again else None
     diff = "put back the log levels that captures raised from here" + (f", with a restart of {', '.join(again)}" if again else "")
     return new_step(scene, "restore_levels", "log levels that a capture raised", why, 2 if again else 1,
                     diff=diff + "\n", limit=150 + 900 * len(again), guard=node_guard(scene) if again else None)
@@ -292,7 +287,7 @@ def put_back(scene: Scene) -> Step | None:
     if not any(proof.kind == "api" for proof in scene.finding.evidence):
         return restore_levels(scene)
     of, node = scene.cluster, scene.finding.node
-    return Step(re.sub(r"[^A-Za-z0-9.-]+", "-", f"{of.api_host or 'cluster'}-uncordon-{node}"), of.api_host or "", "KM903", UNCORDON, 1, f"cordon of {node}",
+    return Step(label(of.api_host or "cluster", UNCORDON, node), of.api_host or "", "KM903", UNCORDON, 1, f"cordon of {node}",
                 node=node, limit=60, diff=f"{node} takes pods again\n", note="only once the node is ready",
                 change={"kind": UNCORDON, "node": node, "cluster_uid": (of.answer("server") or {}).get("kube_system_uid")})
 
@@ -303,7 +298,7 @@ def clean_up(scene: Scene) -> Step | None:
         return None
     of, node = scene.cluster, next(one for one in devices.nodes(scene.cluster) if one.name == scene.finding.node)
     pods = [{"namespace": pod.name.partition("/")[0], "name": pod.name.partition("/")[2], "uid": pod.uid} for pod in node.rejected]
-    return Step(f"{of.api_host or 'cluster'}-clean-up-{node.name}", of.api_host or "", "KM320", CLEAN_UP, 1, f"rejected pods of {node.name}", limit=120,
+    return Step(label(of.api_host or "cluster", "clean-up", node.name), of.api_host or "", "KM320", CLEAN_UP, 1, f"rejected pods of {node.name}", limit=120,
                 node=node.name, diff="".join(f"- Pod {pod.name}\n" for pod in node.rejected),
                 note=(f"the newest {len(pods)} of {node.count}, run again for the rest; " if node.count > len(pods) else "")
                 + "pods of a Job that has not ended, and of owners that are not Kubernetes' own, stay",
@@ -313,7 +308,7 @@ def clean_up(scene: Scene) -> Step | None:
 def probe(of: cluster.Cluster) -> Step:
     """No fault's remedy: what proves a repaired cluster, where kubemend_probe asks for it."""
     uid = (of.answer("server") or {}).get("kube_system_uid")
-    return Step(f"{of.api_host or 'cluster'}-probe", of.api_host or "", "KM113", PROBE, 1, "Job in namespace kube-system", limit=180,
+    return Step(label(of.api_host or "cluster", PROBE), of.api_host or "", "KM113", PROBE, 1, "Job in namespace kube-system", limit=180,
                 blocked_by=None if of.api_status == "ok" else "no API server answers: nothing can be probed",
                 diff="a Job in namespace kube-system that must get exactly one pod, removed again with it\n",
                 change={"kind": PROBE, "cluster_uid": uid})

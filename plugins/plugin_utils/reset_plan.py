@@ -9,12 +9,11 @@ that runs. Where nothing that could be lent would let it start, nothing is drain
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain_plan, manager_reset, pending, pinned_pod
+from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain_plan, pending, pinned_pod
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     control_plane,
     cpuset,
@@ -29,6 +28,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     pinning,
     plan,
     remedies,
+    reset_lent,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
@@ -44,8 +44,6 @@ KUBESPRAY_FILE = "/etc/kubernetes/kubelet-config.yaml"
 WITHOUT = "reset_without_drain"
 LEFT = "pods that a drain leaves (static ones, and those of DaemonSets) run on, and are given their CPUs anew"
 FORCE = "force_reset"
-FITS = "nothing in its state tells why it does not start"
-STRICT = "--cpu-manager-policy-options=strict-cpu-reservation="
 
 
 def asked(scene: Scene) -> Sequence[Step]:
@@ -73,8 +71,8 @@ def reset(scene: Scene) -> Sequence[Step]:
     except edit_source.EditRefused as refused:
         return [_step(scene, RESET, refused.path, str(refused))]
     after = pinning.read(with_data(scene.document, "kubelet", made.kubelet)) or node
-    healthy = _stands(scene.document, node) or _comes_back(scene.document, node)
-    words, why_not = ((), "") if healthy else lend(node)
+    healthy = reset_lent.stands(scene.document, node) or reset_lent.comes_back(scene.document, node)
+    words, why_not = ((), "") if healthy else reset_lent.lend(node)
     start, unfit = _start(scene, words) if words else (None, "")
     why_not = _api_down(scene) or why_not or unfit
     drains = not why_not and (healthy or WITHOUT not in scene.consent.allow)
@@ -86,66 +84,6 @@ def reset(scene: Scene) -> Sequence[Step]:
     steps += [_pinned(scene, after)] if drains and plan.PINNED in scene.consent.wishes and after.policy == manager_state.STATIC else []
     steps += [_uncordon(scene)] if drains else []
     return [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
-
-
-def _stands(document: Mapping[str, Any], node: Node) -> bool:
-    """Whether the kubelet is healthy, and not only for the moment in which one that its state ends answers."""
-    kubelet, clock = control_plane.data(document, "kubelet"), control_plane.data(document, "system").get("clock")
-    started = (kubelet.get("process") or {}).get("started_at")
-    young = bool(started and clock) and float(clock) - float(started) < manager_reset.SETTLED
-    words, why_not = lend(node)
-    ends = bool(words) or why_not != FITS
-    return (kubelet.get("healthz") or {}).get("status") == 200 and not (young and ends)
-
-
-def _comes_back(document: Mapping[str, Any], node: Node) -> bool:
-    """Whether an interrupted reset (KM902), which is ended first, left it down without a state: nothing keeps it from starting then."""
-    left = control_plane.data(document, "journal").get("unproven") or ()
-    return node.file is None and any(one.get("component") == manager_reset.COMPONENT and not one.get("running") for one in left)
-
-
-def lend(node: Node) -> tuple[tuple[str, ...], str]:
-    """(what this kubelet would start with, over its state as it is; why nothing is known that would)."""
-    state, words = node.state, []
-    if state is not None and state.more and not state.problem:
-        return (), f"its CPU manager's state is of a newer format ({', '.join(state.more[:5])}), of which nothing is known here"
-    unread = node.trouble or (state.problem if state else "") or node.foreign() or ("checksum" if state and state.checksum == manager_state.WRONG else "")
-    if unread:
-        return (), f"its CPU manager's state cannot be read by {'its' if node.foreign() else 'any'} kubelet ({unread})"
-    if state is not None:
-        if state.policy not in (manager_state.NONE, manager_state.STATIC):
-            return (), f"no kubelet has the policy {state.policy!r} of its state"
-        found, why = _lent_cpus(node, state)
-        if why:
-            return (), why
-        words += found
-    file = node.seen.get("memory_state")
-    if isinstance(file, Mapping):
-        memory = pinning.read_memory(file)
-        if memory.problem or pinning.unread(file):
-            return (), f"its memory manager's state cannot be read by any kubelet ({memory.problem or pinning.unread(file)})"
-        words += [f"--memory-manager-policy={memory.policy}"] if memory.policy != pinning.memory_policy(node)[0] else []
-    return tuple(words), "" if words else FITS
-
-
-def _lent_cpus(node: Node, state: manager_state.CpuState) -> tuple[list[str], str]:
-    """The CPU manager's part of it."""
-    words = [f"--cpu-manager-policy={state.policy}"] if state.policy != node.policy else []
-    if state.policy == manager_state.NONE:
-        # No flag empties the options, and the policy none takes none.
-        return (words, "") if not (words and node.options) else ([], "its state is of the policy none, which no kubelet takes up with cpuManagerPolicyOptions")
-    known = state.default | state.assigned
-    if any(other is None for dummy, other in state.overlaps) or not state.default or node.online is None or not known <= node.online:
-        return [], "its state does not fit the machine's CPUs, whatever the policy"
-    kept, spared = node.reservation(), node.online - known
-    if spared:  # written with strict-cpu-reservation, or before CPUs were added: the first alone starts so
-        came = f"CPUs {cpuset.text(spared)} came since its state was written, and no kubelet of its release and gates starts over that"
-        return ([*words, STRICT + "true", f"--reserved-cpus={cpuset.text(spared)}"], "") if node.takes_strict() else ([], came)
-    if node.strict:
-        words.append(STRICT + "false")
-    if node.strict or not kept.cpus or not kept.cpus <= state.default:
-        words.append(f"--reserved-cpus={min(state.default)}")
-    return words, ""
 
 
 def _blocked(scene: Scene, node: Node, healthy: bool) -> str | None:
@@ -204,9 +142,8 @@ def _lonely(scene: Scene) -> str | None:
     mine = next((host for host in scene.cluster.hosts if host.host == scene.finding.host), None)
     if mine is None or not (mine.control_plane and mine.control_plane.of("kube-apiserver")) or "single_control_plane" in scene.consent.allow:
         return None
-    others = [host for host in scene.cluster.hosts if host is not mine and host.control_plane and host.control_plane.of("kube-apiserver")]
-    gone = membership.lost(scene.cluster)
-    if others and not gone:
+    gone = [*membership.lost(scene.cluster), *(f"{name} was not looked at" for name in membership.unseen(scene.cluster))]
+    if membership.beside(scene.cluster, mine.host) and not gone:
         return None
     return f"{mine.host} is a control-plane node, and {', '.join(gone) or 'no other one is known'}: a kubelet is stopped there only while the others are " \
            "whole; allow it with -e kubemend_allow=single_control_plane"
@@ -329,8 +266,8 @@ def _step(scene: Scene, remedy: str, target: str, blocked_by: str | None = None,
 def _through_api(scene: Scene, remedy: str, target: str, change: Mapping[str, Any], diff: str, note: str = "") -> Step:
     """Also through a host that --limit leaves out: nothing of it changes but its journal."""
     of = scene.cluster
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{of.api_host or 'cluster'}-{remedy}-{scene.finding.node}")
-    return Step(label, of.api_host or "", scene.finding.code, remedy, RISK, target, node=scene.finding.node, diff=diff, note=note, change=change)
+    return Step(plan.label(of.api_host or "cluster", remedy, scene.finding.node), of.api_host or "", scene.finding.code, remedy, RISK, target,
+                node=scene.finding.node, diff=diff, note=note, change=change)
 
 
 def _uid(scene: Scene) -> str | None:

@@ -99,7 +99,7 @@ def outcome(plan: Iterable[Step], steps: Iterable[Mapping[str, Any]], after: mod
     step that was sent and of which nobody heard again.
     """
     states = {step["id"]: step for step in steps}
-    done: set[str] = set()
+    done: list[Step] = []
     for step in plan:
         if not step.allowed:
             continue
@@ -111,15 +111,28 @@ def outcome(plan: Iterable[Step], steps: Iterable[Mapping[str, Any]], after: mod
         # What a probe proves is new, its code's other evidence is an hour of events; and a clean-up leaves what must stay. What counts from the next
         # start or login on cannot be seen now.
         if step.remedy not in (PROBE, CLEAN_UP) and not (step.expect or {}).get("later"):
-            done.add(step.code)
-    left = [item for item in after.verdicts if item.code in done and item.verdict in ("present", "unknown")]
-    if left:
-        kept = sorted({finding.host or finding.node or "the cluster" for finding in after.findings if finding.code in done}
-                      or {lack.host for item in left for lack in item.missing})
-        codes = " ".join(sorted({item.code for item in left}))
-        verdict = "present" if any(item.verdict == "present" for item in left) else "unknown"
-        return 2, "failed", f"every step is done, but {codes} is still {verdict} because of {', '.join(kept)}"
-    return withheld(plan) or (0, "ok", "")
+            done.append(step)
+    still, refused = _still(done, after), withheld(plan)
+    if refused:
+        return (*refused[:2], f"{refused[2]}; besides, {still}" if still else refused[2])
+    return (2, "failed", f"every step that was allowed is done, but {still}") if still else (0, "ok", "")
+
+
+def _still(done: Iterable[Step], after: model.Result) -> str:
+    """Of which cluster the faults are not gone whose steps are done, in a clause; empty where they are gone.
+
+    A host that no step was for and that does not answer leaves its own verdict unknown, and says nothing against the repair of another one.
+    """
+    clusters, named = {row.host: row.cluster for row in after.hosts}, {row.node: row.host for row in after.hosts if row.node}
+    hosts: dict[tuple[str, str | None], set[str | None]] = {}
+    for step in done:
+        hosts.setdefault((step.code, clusters.get(step.host, step.cluster)), {None}).update((step.host, named.get(step.node, step.node)))
+    left = [item for item in after.verdicts if (item.code, item.cluster) in hosts
+            and (item.verdict == "present" or item.verdict == "unknown" and item.host in hosts[item.code, item.cluster])]
+    kept = sorted({finding.host or finding.node or "the cluster" for finding in after.findings if (finding.code, finding.cluster) in hosts}
+                  or {lack.host for item in left for lack in item.missing})
+    verdict = "present" if any(item.verdict == "present" for item in left) else "unknown"
+    return f"{' '.join(sorted({item.code for item in left}))} is still {verdict} because of {', '.join(kept)}" if left else ""
 
 
 def withheld(plan: Iterable[Step], what: str = "was not") -> tuple[int, str, str] | None:

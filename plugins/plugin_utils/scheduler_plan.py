@@ -30,12 +30,12 @@ def restart_leader(scene: Scene) -> Step:
     if lock is None or host is None:
         told = f"its lock names {one_line(lock.get('holder') or 'nobody', 120)}" if lock else "no lock tells"
         return remedies.new_step(scene, LEADER, finding.component or "", f"which scheduler leads is not known ({told}): restart that one by hand", note=note)
-    there = replace(scene, finding=replace(finding, host=host.host, evidence=()), document=scene.of(host.host))
+    there = replace(scene, finding=replace(finding, host=host.host, node=host.node, evidence=()), document=scene.of(host.host))
     made = remedies.restart(there, config=False)
     change = {"kind": LEADER, "lock": {name: lock.get(name) for name in ("kind", "name")}, "holder": lock.get("holder"), "node": host.node,
               "pods": scheduling_tree.waiting(of), "cluster_uid": (of.answer("server") or {}).get("kube_system_uid")}
-    return replace(made, id=made.id.replace("-restart", "-restart-leader"), remedy=LEADER, change=change, note="; ".join(filter(None, (note, made.note))),
-                   blocked_by=all_of(made.blocked_by, _version(there, host.host), _alone(there, ready)),
+    return replace(made, id=made.id.replace("-restart", "-restart-leader"), remedy=LEADER, node=finding.node, change=change,
+                   note="; ".join(filter(None, (note, made.note))), blocked_by=all_of(made.blocked_by, _version(there, host.host), _alone(there, ready)),
                    diff=f"{made.diff}{''.join(f'  {namespace}/{pod} gets its node {node}' + chr(10) for namespace, pod, node in change['pods'])}")
 
 

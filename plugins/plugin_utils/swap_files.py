@@ -26,7 +26,6 @@ _ESCAPE = re.compile(r"\\(040|011|012|134|\\)")
 _WORD = re.compile(r'(?:"[^"]*(?:"|\Z)|[^\s"])+')
 _ZRAM = re.compile(r"zram[0-9]{1,9}\Z")
 _ZERO = re.compile(r"\+?0+(?:\.0*)?\Z")
-_YES, _NO = ("1", "yes", "y", "true", "t", "on"), ("0", "no", "n", "false", "f", "off")
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,7 @@ def switch(line: Iterable[tuple[str, str | None]], key: str) -> bool | None:
     for name, value in line:
         if name == key:
             text = "1" if value is None else value.lower()
-            told = True if text in _YES else False if text in _NO else told
+            told = True if text in conf_lines.YES else False if text in conf_lines.NO else told
     return told
 
 

@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.swap_off import OFF, PERSISTENCE, SECONDS
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, fencing, node_swap, swap_files, swap_makers, swap_sources
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.edit_source import Splice, change_of
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_swap import NodeSwap
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, label, left_out
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_evidence import TARGET, Seen, Source, Undo
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.swap_sources import Running
 
@@ -45,7 +45,7 @@ def off(scene: Scene) -> list[Step]:
     unsafe = why or _unsafe(node, here)
     if unsafe and keep and not why:  # what is written now lasts, whether or not memory takes what lies in swap today
         note = f"the swap that is on stays: {unsafe}"
-        return [_step(scene, PERSISTENCE, step.target, None, step.diff, dict(step.change or {}), note) for step in keep]
+        return [step if step.blocked_by else replace(step, note=note) for step in keep]
     return keep + [_off(scene, one, unsafe) for one in here]
 
 
@@ -151,11 +151,10 @@ def _fstab(scene: Scene, node: NodeSwap, numbers: list[int], why: str | None) ->
     splices, diff = [], f"--- {swap_files.FSTAB}\n+++ {swap_files.FSTAB}\n"
     for number in numbers:
         begin = len("".join(line + "\n" for line in lines[:number - 1]).encode())
-        splices.append([begin, begin, "", base64.b64encode(MARK.encode()).decode()])
+        splices.append(Splice(begin, begin, b"", MARK.encode()))
         shown = one_line(lines[number - 1], 200)
         diff += f"@@ line {number} @@\n-{shown}\n+{MARK}{shown}\n"
-    change = {"kind": PERSISTENCE, "path": swap_files.FSTAB, "sha256": digest, "splices": splices}
-    return _step(scene, PERSISTENCE, swap_files.FSTAB, why, diff, change)
+    return _step(scene, PERSISTENCE, swap_files.FSTAB, why, diff, change_of(swap_files.FSTAB, digest, splices, PERSISTENCE))
 
 
 def _off(scene: Scene, one: Running, why: str | None) -> Step:
@@ -167,12 +166,12 @@ def _off(scene: Scene, one: Running, why: str | None) -> Step:
     return _step(scene, OFF, path, why, f"/proc/swaps: {one_line(path, 200)} off ({one.active.used_kib} of {one.active.size_kib} KiB used)\n", change)
 
 
-def _step(scene: Scene, remedy: str, target: str, why: str | None, diff: str, change: Mapping[str, Any], note: str = "") -> Step:
+def _step(scene: Scene, remedy: str, target: str, why: str | None, diff: str, change: Mapping[str, Any]) -> Step:
     finding = scene.finding
     where = finding.host or ""
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{remedy.replace('_', '-')}-{target.rpartition('/')[2][:80]}")
-    return Step(label, where, finding.code, remedy, 3 if remedy == OFF else 1, one_line(target, 200), None, finding.node, blocked_by=why, note=note, diff=diff,
-                limit=SECONDS if remedy == OFF else 60, change=change, expect={"component": None})
+    return Step(label(where, remedy.replace("_", "-"), target.rpartition("/")[2][:80]), where, finding.code, remedy, 3 if remedy == OFF else 1,
+                one_line(target, 200), None, finding.node, blocked_by=why, diff=diff, limit=SECONDS if remedy == OFF else 60, change=change,
+                expect={"component": None})
 
 
 REMEDIES = {"KM504": off}

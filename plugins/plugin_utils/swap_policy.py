@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import flags as words
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import yaml_nodes
 
 GATE = "NodeSwap"
 NO, LIMITED, UNLIMITED = "NoSwap", "LimitedSwap", "UnlimitedSwap"
 ALPHA, BETA, ON, LOCKED, LEAVES = (1, 22), (1, 28), (1, 30), (1, 34), (1, 37)
-_YES, _NOT = frozenset({"true", "yes", "on"}), frozenset({"false", "no", "off"})  # as YAML has them
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,6 @@ class Wanted:
     behavior: str | None
     fatal: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-
-    @property
-    def may_go(self) -> bool:
-        """Whether swap may be switched off for this kubelet's sake: it refuses to start, and nobody wants swap."""
-        return self.refuses is True and self.wants is False
 
 
 def wanted(version: Any, config: Any, flags: Any, gates: Any) -> Wanted:
@@ -91,10 +86,7 @@ def _refuses(config: Mapping[str, Any] | None, argv: Sequence[str] | None, fatal
 
 def _bool(value: Any) -> bool | None:
     """A boolean of a configuration, or the text that one was."""
-    if isinstance(value, bool):
-        return value
-    text = value.strip().lower() if isinstance(value, str) else ""
-    return True if text in _YES else False if text in _NOT else None
+    return value if isinstance(value, bool) else yaml_nodes.boolean(value) if isinstance(value, str) else None
 
 
 def _gates(gates: Any, argv: Sequence[str] | None) -> dict[str, Any]:

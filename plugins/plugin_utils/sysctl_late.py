@@ -16,12 +16,12 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import conf_lines, sysctl_files
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.conf_lines import NO, YES
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.sysctl_files import Setting
 
 UFW, NETWORKD, TUNED = "ufw", "systemd-networkd", "tuned"
 IP_FORWARD, FORWARDING = "net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding"
 SAME = {IP_FORWARD: FORWARDING, FORWARDING: IP_FORWARD}  # one setting by two names
-TRUE, FALSE = ("1", "yes", "y", "true", "t", "on"), ("0", "no", "n", "false", "f", "off")
 SYSTEM = ("/etc/", "/run/")
 
 
@@ -78,10 +78,10 @@ def _networkd(told: Mapping[str, Any]) -> Iterator[Setting]:
     rows = _rows(told.get("networkd"))
     system = [one for one in rows if one.path.endswith(".conf") and ".network.d/" not in one.path]
     for one in system:
-        if one.key == "IPv4Forwarding" and one.value.lower() in TRUE + FALSE:
-            yield replace(one, key=FORWARDING, value="1" if one.value.lower() in TRUE else "0", who=NETWORKD)
+        if one.key == "IPv4Forwarding" and one.value.lower() in YES + NO:
+            yield replace(one, key=FORWARDING, value="1" if one.value.lower() in YES else "0", who=NETWORKD)
     for one in rows:
-        asks = one.key == "IPForward" and one.value.lower() in (*TRUE, "ipv4") or one.key == "IPMasquerade" and one.value.lower() in (*TRUE, "ipv4", "both")
+        asks = one.key == "IPForward" and one.value.lower() in (*YES, "ipv4") or one.key == "IPMasquerade" and one.value.lower() in (*YES, "ipv4", "both")
         if asks and one not in system:
             yield replace(one, key=IP_FORWARD, value="1", who=NETWORKD)
 
@@ -94,7 +94,7 @@ def _tuned(told: Mapping[str, Any]) -> Iterator[Setting]:
 def _reapplies(told: Mapping[str, Any]) -> bool:
     """Whether tuned lets what sysctl.d says stand. Of a profile that is not known nobody can tell, which unread says."""
     tuned = _mapping(told.get(TUNED))
-    return bool(_rows(tuned.get("rows"))) and str(tuned.get("reapply") or "1").lower() not in FALSE
+    return bool(_rows(tuned.get("rows"))) and str(tuned.get("reapply") or "1").lower() not in NO
 
 
 def _rows(rows: Any) -> list[Setting]:

@@ -24,7 +24,7 @@ class Owner:
 
 
 CORDON = "node.kubernetes.io/unschedulable"
-BOTH, SCHEDULE, EXECUTE, PREFER = frozenset({"NoSchedule", "NoExecute"}), frozenset({"NoSchedule"}), frozenset({"NoExecute"}), frozenset({"PreferNoSchedule"})
+BOTH, SCHEDULE, PREFER = frozenset({"NoSchedule", "NoExecute"}), frozenset({"NoSchedule"}), frozenset({"PreferNoSchedule"})
 ANY = BOTH | PREFER
 LIFECYCLE = "the node lifecycle controller in the leading kube-controller-manager"
 BY_HAND = "a hand or a patch: the controller puts it back within its period (5 s)"

@@ -10,7 +10,6 @@ is planned only where that is so, and where its operator allowed it by name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect.limit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, login_limits, node_limits
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits import NOFILE, UNLIMITED, Holder, Limits
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, left_out
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, all_of, label, left_out
 
 RISK, RESTARTS, RUNTIME = 1, 2, 3  # of a file; of a restart; of one of a runtime, or beside pods that may lose their devices by the reload
 USER = "user@"  # how the unit of a user's own manager begins
@@ -63,14 +62,9 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
     """The step of one service, or what stands in its way; None where nothing but a restart is left to do."""
     told = limits.units().get(name) or {}
     has, ceiling = node_limits.pair(told.get("limit_nofile")), limits.ceiling()
-    if ceiling is None or has is None:
-        what = f"what systemd gives {name}" if has is None else "how many files a process may have open at most"
-        return _step(scene, name, None, [], f"{what} could not be read")
-    if all(one.soft >= target for one in those):
-        return _step(scene, name, None, [], f"{name} has {those[0].soft} already, which are used up: see what it has open, or {MORE}")
-    if target > ceiling[0]:
-        return _step(scene, name, None, [], f"LimitNOFILE={target} is above {ceiling[0]} ({ceiling[1]}), and {name} would not start with it: ask for less "
-                     f"with -e {node_limits.VARIABLES[NOFILE]}=NUMBER")
+    refused = _refused(name, those, has, ceiling, target)
+    if refused or has is None:
+        return _step(scene, name, None, [], refused)
     line = _line(has, target)
     passing = bool(line) and not str(told.get("fragment_path") or "").startswith(LASTING)
     line = None if passing else line
@@ -102,6 +96,18 @@ def _of_unit(scene: Scene, limits: Limits, name: str, those: Sequence[Holder], t
              f"{name} is a transient unit, and gets no file: only what runs now is told" if passing else "",
              _select(those)]
     return _step(scene, name, line, running, fenced or (_later(told, name) if line else None) or blocked, diff, "; ".join(filter(None, notes)))
+
+
+def _refused(name: str, those: Sequence[Holder], has: tuple[int, int] | None, ceiling: tuple[int, str] | None,
+             target: int) -> str | None:
+    """Why nothing can be done for this service, whatever is allowed."""
+    if ceiling is None or has is None:
+        what = f"what systemd gives {name}" if has is None else "how many files a process may have open at most"
+        return f"{what} could not be read"
+    if all(one.soft >= target for one in those):
+        return f"{name} has {those[0].soft} already, which are used up: see what it has open, or {MORE}"
+    return f"LimitNOFILE={target} is above {ceiling[0]} ({ceiling[1]}), and {name} would not start with it: ask for less " \
+           f"with -e {node_limits.VARIABLES[NOFILE]}=NUMBER" if target > ceiling[0] else None
 
 
 def _restarted(scene: Scene, name: str, those: Sequence[Holder], target: int, step: Step) -> Step:
@@ -191,9 +197,8 @@ def _path(name: str) -> str:
 def _step(scene: Scene, name: str, line: str | None, processes: Sequence[Mapping[str, Any]], blocked: str | None, diff: str = "", note: str = "") -> Step:
     finding = scene.finding
     where = finding.host or ""
-    label = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{where}-{unit_limit.REMEDY.replace('_', '-')}-{name}")
-    return Step(label, where, finding.code, unit_limit.REMEDY, RISK, _path(name), None, finding.node, blocked_by=left_out(scene, where) or blocked,
-                note=note, diff=diff, limit=60, expect={"component": None},
+    return Step(label(where, unit_limit.REMEDY.replace("_", "-"), name), where, finding.code, unit_limit.REMEDY, RISK, _path(name), None, finding.node,
+                blocked_by=all_of(left_out(scene, where), blocked), note=note, diff=diff, limit=60, expect={"component": None},
                 change={"kind": unit_limit.REMEDY, "path": _path(name), "unit": name, "line": line, "processes": list(processes)})
 
 

@@ -14,6 +14,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 MAX_DEPTH = 1000
 # What a text may raise that is no YAML, or too deep.
 BROKEN = (yaml.YAMLError, RecursionError, ValueError)
+NULL = frozenset({"", "~", "null", "Null", "NULL"})  # what YAML reads as nothing
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -61,3 +62,9 @@ def items(node: Node | None) -> Iterator[Node]:
 def text_of(node: Node | None) -> str:
     """A scalar's text; empty for what is no scalar."""
     return node.value if isinstance(node, ScalarNode) else ""
+
+
+def boolean(text: str) -> bool | None:
+    """A scalar as YAML 1.1 has booleans, which is what Kubernetes reads its files as; None for what is none. Flags have others (flags.parse_bool)."""
+    low = text.strip().lower()
+    return True if low in ("true", "yes", "on", "y") else False if low in ("false", "no", "off", "n") else None

@@ -121,8 +121,10 @@ def _disabled_process(found: _Assessment, host: Host, process: Process, uses: li
     flag = flags.bool_flag(process.argv, "leader-elect")
     by_flag = flag is not None and flag.value is False
     config = process.config
-    if config is not None and config.elect is False and not (by_flag and (process.version or (0, 0)) >= (1, 23)):
-        found.add("KM104", _config_hit(host, process, config, "leader election is off in its configuration file"))
+    if config is not None and (config.elect is False or config.said and config.problem) and not (by_flag and (process.version or (0, 0)) >= (1, 23)):
+        # A file whose word is no boolean ends the next process that reads it: no restart before it is mended.
+        odd = f", where {config.problem}" if config.problem else ""
+        found.add("KM104", _config_hit(host, process, config, f"leader election is off in its configuration file{odd}"))
         return
     agreeing = next((use for use in uses if use.flag is not None and use.flag.value is False), None)
     if by_flag and agreeing is not None:
@@ -171,7 +173,7 @@ def _config_only(found: _Assessment, host: Host, process: Process) -> None:
 
 def _config_hit(host: Host, process: Process, config: ConfigFile, summary: str) -> Hit:
     return _hit(host, process.component, summary,
-                Proof("file", host.host, path=config.path, line=config.line, text="leaderElect: false"),
+                Proof("file", host.host, path=config.path, line=config.line, text=f"leaderElect: {config.said}"),
                 _proof_process(host, process), _proof_answer(host, process),
                 remedy=f"set {config.path}:{config.line} to leaderElect: true and restart {process.component}")
 

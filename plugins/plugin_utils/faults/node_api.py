@@ -179,7 +179,7 @@ FAULTS = (
         explanation="Somebody took the node out on purpose: it is cordoned, or carries a taint that says so (out-of-service, shut down by the cloud, about to "
                     "be deleted by an autoscaler). It takes no new pods. A cordon of a run of ours is KM903 once its run is gone.",
         remedy="Ask who did it; kubectl uncordon by them ends a cordon. Nothing here removes it, and no repair touches such a node without "
-               "kubemend_allow: [fenced].",
+               "kubemend_allow: [fenced], but for what ends or takes back what a run of ours left there (KM902, KM903).",
         risk=0,
         cluster_needs=("nodes",),
         cluster=node_taints.taken_out,

@@ -20,7 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import SettingsError, shown
 
-UNPROVEN = frozenset((None, "unproven"))
+UNPROVEN = frozenset((None, model.UNPROVEN))
 SILENT = "KM901"  # is about hosts that do not answer
 _FIELDS = ("code", "severity", "cluster", "host", "node", "component", "summary")
 _LEFT_OUT = {"limit": "{} was left out by --limit", "tier": "{} needs kubemend_deep", "slice": "{} is left to the replay of all slices"}

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as xml
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import words
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.compare import UNPROVEN
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.compare import SILENT, UNPROVEN
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import LINE_LIMIT, escape
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
 
-SILENT = "KM901"
 _Place = tuple[str, str | None, str | None]  # code, cluster, host
 
 
@@ -98,6 +97,13 @@ def _suites(result: model.Result, run: Run) -> Iterator[_Suite]:
             hosts[host or ""].present(verdict, [item for item in mine if item.host == host], [])
     for row in silent.values():
         hosts[row.host].silent(row)
+    _beside(run, of)
+    yield from hosts.values()
+    yield from clusters.values()
+
+
+def _beside(run: Run, of: Callable[[str | None, str | None], _Suite]) -> None:
+    """What became of the steps, and what an earlier run had."""
     planned = {step.id: step for step in run.plan}
     for one in run.steps:
         step = planned.get(one["id"])
@@ -107,8 +113,6 @@ def _suites(result: model.Result, run: Run) -> Iterator[_Suite]:
             of(item.cluster, item.host).say(f"gone since run {run.compared.run_id}: {words.place(item)}: {item.summary}")
         for item, reason in run.compared.not_judged:
             of(item.cluster, item.host).say(f"not judged now ({reason}): {words.place(item)}: {item.summary}")
-    yield from hosts.values()
-    yield from clusters.values()
 
 
 def _step(done: Mapping[str, str], step: Step | None, mode: str) -> Case:

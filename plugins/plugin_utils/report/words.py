@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import looks, model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import UNPROVEN
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
 
-UNPROVEN = "unproven"
 API_COLLECTORS = frozenset(("server", "nodes", "endpoints", "locks", "kubeadm_config", "kubelet_configs", "jobs", "rejected", "pinnable", "pod", "work",
                             "pending", "unmade"))
 NAMES_SHOWN = 20

@@ -64,8 +64,8 @@ def test_what_packed_wrote_is_read(path):
     with open(path, "wb") as file:
         archive.packed(GOOD, file)
     assert [one["host"] for one in evidence_sources.stream([path])] == ["m1"]
-    assert evidence_sources.find([path], "m1")["reason"] == "no answer"
-    assert evidence_sources.find([path], "m2") == {}
+    assert evidence_sources.finder([path])("m1")["reason"] == "no answer"
+    assert evidence_sources.finder([path])("m2") == {}
     first = path.read_bytes()
     with open(path, "wb") as file:
         archive.packed(GOOD, file)
@@ -92,7 +92,7 @@ def test_names_that_ustar_has_no_room_for(path):
     with open(path, "wb") as file:
         archive.packed([*GOOD, (name, document(host)), (archive.member_name(evidence.file_name(host, ".cluster.json")), document(host, kind="cluster"))], file)
     assert [one["host"] for one in evidence_sources.stream([path])] == ["m1", host, host]
-    assert evidence_sources.find([path], host)["host"] == host
+    assert evidence_sources.finder([path])(host)["host"] == host
 
 
 @pytest.mark.parametrize("members, sentence", [

@@ -54,6 +54,14 @@ def test_what_a_repair_would_refuse_is_refused(world):
     assert found == () and "mend the kubelet of m2 first" in why
 
 
+@pytest.mark.parametrize(("component", "host"), [(MANAGER, "m2"), ("kubelet", "w1")])
+def test_nothing_is_restarted_for_a_log_on_a_node_that_somebody_took_out(world, component, host):
+    world.data(host, "kubelet")["unit"]["name"] = "kubelet.service"
+    next(one for one in world.data("api", "nodes")["items"] if one["name"] == host).update(unschedulable=True)
+    found, (why,) = made(world, component, host=host)
+    assert found == () and f"somebody cordoned {host}; allow it with -e kubemend_allow=capture_restart,fenced" in why
+
+
 def test_a_component_of_no_manifest_is_refused(world):
     world.data("m2", "manifests")["files"] = []
     found, (why,) = made(world, MANAGER)

@@ -202,6 +202,15 @@ def test_json(both_parsers):
     assert '"kube-scheduler"\n' in argument(before, None)
 
 
+@pytest.mark.parametrize("short", ["-v=2", "-v2", "-v"])
+def test_a_shorthand_that_has_the_last_word_is_not_passed_over(short):
+    before = HEAD + f"    command: [kube-scheduler, --v=1, {short}]\n"
+    with pytest.raises(EditRefused, match="-v stands behind --v and has the last word"):
+        set_argument(before, "kube-scheduler", "v", "4")
+    earlier = HEAD + f"    command: [kube-scheduler, {short}, --v=1]\n"
+    assert argument(earlier, "4", "v") == earlier.replace("--v=1", "--v=4")
+
+
 def test_the_container_by_name_where_no_component_is_meant():
     before = HEAD + "    command: [kube-scheduler]\n  - name: vip\n    args: [--v=1]\n"
     assert argument(before, "2", "v", "vip") == before.replace("--v=1", "--v=2")

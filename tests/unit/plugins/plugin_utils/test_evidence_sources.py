@@ -42,6 +42,19 @@ def test_folders_are_merged(tmp_path: Path) -> None:
     assert found == {"m1": "a/evidence", "m2": "a/evidence", "m3": "b", "m4": "b"}
 
 
+def test_a_plan_looks_through_the_folders_once_and_reads_a_file_that_is_alone_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for host in ("m1", "m2"):
+        evidence.write(document(host=host), tmp_path / "a")
+    evidence.write(document(host="m2", collected_at="2026-11-22T00:00:00Z", reason="later"), tmp_path / "b")
+    listed, read = [], []
+    sources, reader = evidence_sources._sources, evidence_sources.read
+    monkeypatch.setattr(evidence_sources, "_sources", lambda paths: (listed.append(1), sources(paths))[1])
+    monkeypatch.setattr(evidence_sources, "read", lambda path: (read.append(path.name), reader(path))[1])
+    find = evidence_sources.finder([tmp_path / "a", tmp_path / "b"])
+    assert (find("m1")["host"], find("m2")["reason"], find("m3")) == ("m1", "later", {})
+    assert listed == [1] and read.count("m1.json") == 1
+
+
 def test_cluster_and_node_evidence_of_one_host_are_two(tmp_path: Path) -> None:
     evidence.write(document(), tmp_path)
     evidence.write(document(kind="cluster"), tmp_path, ".cluster.json")

@@ -77,6 +77,32 @@ def test_scheduler_configuration_file(world):
     assert (result.findings[0].evidence[0].path, result.findings[0].evidence[0].line) == ("/etc/kubernetes/s.yaml", 3)
 
 
+@pytest.mark.parametrize("word", ["no", "off", "No", "n"])
+def test_a_configuration_file_says_no_in_every_way_that_yaml_has(world, word):
+    config = {"path": "/s.yaml", "host_path": "/s.yaml", "text": f"leaderElection:\n  leaderElect: {word}\n"}
+    world.manifest("m2", SCHEDULER, "--config=/s.yaml")
+    for elect in (False, None):  # with its answer, and by its files alone
+        world.run("m2", SCHEDULER, "--config=/s.yaml", elect=elect, config=config)
+        result = world.judge()
+        assert present(result) == {("KM104", "m2", SCHEDULER)}
+        assert result.findings[0].evidence[0].text == f"leaderElect: {word}"
+
+
+@pytest.mark.parametrize(("word", "verdict"), [("nope", "unknown"), ("0", "unknown"), ("null", "clear"), ("Yes", "clear")])
+def test_what_is_no_boolean_is_not_taken_for_silence(world, word, verdict):
+    config = {"path": "/s.yaml", "host_path": "/s.yaml", "text": f"leaderElection: {{leaderElect: {word}}}\n"}
+    world.manifest("m2", SCHEDULER, "--config=/s.yaml")
+    world.run("m2", SCHEDULER, "--config=/s.yaml", elect=None, config=config)
+    assert verdicts(world.judge(), "KM104")[SCHEDULER] == verdict
+
+
+def test_no_restart_of_an_old_process_whose_file_would_end_the_next(world):
+    config = {"path": "/s.yaml", "host_path": "/s.yaml", "text": "leaderElection: {leaderElect: nope}\n"}
+    world.manifest("m2", SCHEDULER, "--config=/s.yaml")
+    world.run("m2", SCHEDULER, "--config=/s.yaml", elect=False, config=config)
+    assert present(world.judge()) == {("KM104", "m2", SCHEDULER)}
+
+
 @pytest.mark.parametrize(("version", "elect", "verdict"), [
     ("v1.18.4", "--leader-elect=true", "present"),   # up to 1.22 the file alone counts
     ("v1.30.1", "--leader-elect=true", "clear"),     # from 1.23 on the flag overrides the file

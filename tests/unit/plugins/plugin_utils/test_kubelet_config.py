@@ -33,6 +33,15 @@ def test_a_flag_wins_over_a_drop_in_and_that_over_the_file():
     assert kubelet_config.read({"argv": []}).setting(*policy) is None
 
 
+@pytest.mark.parametrize(("flags", "text", "told", "shown"), [
+    (("--fail-swap-on", "--v=2"), "failSwapOn: false\n", True, "--fail-swap-on"), (("--v=2", "--fail-swap-on"), "", True, "--fail-swap-on"),
+    (("--fail-swap-on=false",), "", False, "--fail-swap-on=false"), (("--fail-swap-on=no",), "", None, "--fail-swap-on=no"),
+    ((), "failSwapOn: no\n", False, "failSwapOn: no"), ((), "failSwapOn: perhaps\n", None, "failSwapOn: perhaps")])
+def test_a_bare_switch_is_on_and_does_not_take_the_next_word(flags, text, told, shown):
+    found, setting = kubelet_config.read(kubelet(*flags, text=text)).switch("failSwapOn", "fail-swap-on")
+    assert (found, setting.text) == (told, shown)
+
+
 def test_maps_are_merged_by_files_and_replaced_by_a_flag():
     reserved = ("systemReserved", "system-reserved")
     assert {key: one.value for key, one in kubelet_config.read(kubelet(dropins=[DROPIN])).mapping(*reserved).items()} == {"cpu": "2", "memory": "1Gi"}

@@ -82,6 +82,19 @@ def test_a_secret_in_the_way_is_not_overwritten():
     assert kubelet_edit.edited(evidence, {"cpuManagerPolicy": "static"}).changes
 
 
+@pytest.mark.parametrize("behind", ["", "other: hunter2\nport: 1\n"])
+def test_a_masked_scalar_is_no_broken_yaml(behind):
+    true = HEAD + "token: hunter2\ncpuManagerPolicy: none\nreservedSystemCPUs: '1'\n" + behind
+    masked = true.replace("hunter2", "*******")
+    evidence = kubelet(true)
+    evidence["config"].update(text=masked, masked=[[at, at + 7] for at in range(len(masked)) if masked.startswith("*******", at)])
+    found = kubelet_edit.edited(evidence, STATIC)
+    after = true.replace("none", "static").replace("'1'", "'0'")
+    assert applied(true, found.changes[0]) == after
+    assert kubelet_config.read(found.kubelet).setting("cpuManagerPolicy", "cpu-manager-policy").value == "static"
+    assert " token: *******\n" in found.diff and "xxxx" not in found.diff
+
+
 @pytest.mark.parametrize(("evidence", "words"), [
     (kubelet(HEAD, "--cpu-manager-policy=none"), ["--cpu-manager-policy", "where the unit is made"]),
     ({"argv": ["kubelet"], "config": None}, ["names no --config file"]), (kubelet("a: [\n"), ["/c.yaml"]), (kubelet("- a\n"), ["/c.yaml"]),

@@ -27,12 +27,12 @@ def pem(begins: timedelta, ends: timedelta) -> str:
     return made.public_bytes(Encoding.PEM).decode()
 
 
-def of(world, unit, begins, ends, path=CURRENT, lines=(), status="absent", config="", **more):
+def of(world, unit, begins, ends, path=CURRENT, lines=(), status="absent", config="", flags=(), **more):
     world.documents["w1"]["collected_at"] = f"{NOW:%Y-%m-%dT%H:%M:%SZ}"
     held = {"path": path, "pem": pem(begins, ends), "error": None}
     record = {"path": "/var/lib/kubelet/config.yaml", "kind": "file", "text": config, "error": None, "masked": [], "size": 1}
     verdicts, found = judged(world, unit, lines, status, client_certificate=held, kubeconfig={"path": CONF, "text": "", "size": 1}, config=record,
-                             argv=["/usr/bin/kubelet"], **more)
+                             argv=["/usr/bin/kubelet", *flags], **more)
     return verdicts["KM507"].verdict, [item for item in found if item.code == "KM507"]
 
 
@@ -65,6 +65,13 @@ def test_its_last_words_have_the_first_word(world):
 def test_where_its_last_words_are_not_certain_the_date_is(world):
     verdict, (found,) = of(world, {**LOOPS, "exec_main_status": 1}, -366 * DAY, -1 * DAY, lines=dead(failed("something new"), 1), status="ok")
     assert verdict == "present" and "has expired" in found.summary
+
+
+@pytest.mark.parametrize(("config", "flags"), [("", ("--rotate-certificates", "--v=2")), ("rotateCertificates: false\n", ("--v=2", "--rotate-certificates")),
+                                               ("rotateCertificates: yes\n", ())])
+def test_a_kubelet_that_is_told_to_renew_it_is_not_told_again(world, config, flags):
+    verdict, (found,) = of(world, CALM, -330 * DAY, 35 * DAY, config=config, flags=flags)
+    assert verdict == "present" and "kubectl get csr" in found.remedy and "set rotateCertificates" not in found.remedy
 
 
 @pytest.mark.parametrize(("config", "words"), [

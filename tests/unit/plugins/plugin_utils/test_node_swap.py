@@ -47,6 +47,11 @@ def test_swap_that_is_on_and_refused(world, answers, severity, said):
     assert found.remedy.startswith("comment /etc/fstab:2") and "swapoff" in found.remedy
 
 
+def test_a_bare_flag_is_shown_as_it_stands(world):
+    dummy, (found,), dummy = judged(world, node(FSTAB_UNIT, fstab=LINE, swaps=SDA2), flags=("--fail-swap-on", "--v=2"))
+    assert "--fail-swap-on" in [proof.text for proof in found.evidence]
+
+
 @pytest.mark.parametrize(("units", "more", "place", "undone"), [
     ([FSTAB_UNIT], {"fstab": LINE}, "/etc/fstab:2", "comment /etc/fstab:2"),
     ([OWN_UNIT], {}, "/etc/systemd/system/swapfile.swap", "systemctl mask swapfile.swap"),

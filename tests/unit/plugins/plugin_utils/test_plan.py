@@ -51,6 +51,21 @@ def test_two_masters_in_order_and_the_controller_manager_first(world):
     assert steps[0].guard["api_servers"] == [f"10.0.0.{n}:6443" for n in (1, 2, 3)]
 
 
+def test_a_hosts_evidence_is_read_once_however_many_findings_it_has(world):
+    for host in ("m1", "m2", "m3"):
+        break_election(world, host)
+    documents, asked = copy.deepcopy(world.documents), []
+    result, found = judge.examine([*documents.values(), world.api])
+
+    def document_of(host):
+        asked.append(host)
+        return documents[host]
+
+    steps = plan.plan(result.findings, found, document_of, plan.Consent(2), remedies.REMEDIES, judge.KEY_DIGITS)
+    assert len(steps) == 6 and sorted(asked) == ["m1", "m2", "m3"]
+    assert [step.id for step in steps] == [step.id for step in planned(world, max_risk=2)]
+
+
 def test_a_dead_kubelet_comes_first(world):
     break_election(world, "m2", MANAGER)
     world.data("m2", "kubelet").update(process=None, unit={"active_state": "failed"})
@@ -62,6 +77,32 @@ def test_nothing_is_edited_while_no_api_server_answers(world):
     break_election(world, "m2", MANAGER)
     world.api.update(status="error", reason="connection refused", collectors={})
     assert [step.allowed for step in planned(world, max_risk=3, allow=["api_down"])] == [False]
+
+
+def cordon(world, host, mark=None):
+    next(one for one in world.data("api", "nodes")["items"] if one["name"] == host).update(unschedulable=True, cordon=mark)
+
+
+def test_a_master_that_somebody_took_out_is_touched_only_where_that_is_allowed(world):
+    scheduler_with_config(world)
+    break_election(world, "m3", MANAGER)
+    world.manifest("m2", MANAGER, "--leader-elect=true", "--v=2")
+    cordon(world, "m2"), cordon(world, "m3")
+    steps = planned(world, max_risk=2)
+    assert {(step.remedy, step.host, step.allowed) for step in steps} >= {("edit_config", "m2", False), ("edit_manifest", "m3", False)}
+    assert all(f"somebody cordoned {step.host}; allow it with -e kubemend_allow=fenced" in step.blocked_by for step in steps)
+    assert all(step.allowed for step in planned(world, max_risk=2, allow=["fenced"]))
+    cordon(world, "m2", {"held": False}), cordon(world, "m3", {"held": False})  # a run of ours did
+    assert all(step.allowed for step in planned(world, max_risk=2))
+
+
+def test_what_a_run_of_ours_left_is_ended_on_a_node_that_is_cordoned(world):
+    world.documents["m2"]["collectors"]["journal"] = {"status": "ok", "data": {"unproven": [{"component": MANAGER}]}}
+    cordon(world, "m2")
+    document = copy.deepcopy(world.documents["m2"])
+    of = judge.examine([*world.documents.values(), world.api])[1][0]
+    finding = model.Finding("KM902", "critical", of.key, "m2", MANAGER, "interrupted", "m2")
+    assert remedies.recover(plan.Scene(finding, of, document, plan.Consent(2))).blocked_by is None
 
 
 @pytest.mark.parametrize(("marker", "name"), [
@@ -328,3 +369,10 @@ def test_no_edit_beside_another_manifest_that_is_no_backup(world, names, settled
     step, = [one for one in planned(world, max_risk=2) if one.remedy == "edit_manifest"]
     assert step.allowed is settled, step
     assert settled or "second.yaml holds a manifest of the same component" in step.blocked_by
+
+
+def test_the_name_of_a_step_is_one_word_whatever_the_inventory_calls_its_host(world):
+    break_election(world, "m2", MANAGER)
+    world.api["host"] = "m 1/../x"
+    steps = planned(world, max_risk=2, probe=remedies.probe)
+    assert [step.id for step in steps] == ["01-m2-kube-controller-manager-edit-manifest", "02-m-1-..-x-probe"]

@@ -387,6 +387,19 @@ def test_masters_that_limit_leaves_out_are_asked_to_drain(node):
     assert [(step.host, step.remedy, step.allowed) for step in steps] == [("m1", "drain", True), ("w1", "reset_state", True), ("m1", "uncordon", True)]
 
 
+def test_no_kubelet_of_a_master_is_stopped_beside_one_that_was_not_looked_at(node):
+    world = node(NONE, healthy=True)
+    for name in ("kubelet", "pinning"):
+        world.documents["m2"]["collectors"][name] = copy.deepcopy(world.documents["w1"]["collectors"][name])
+    world.documents["w1"]["collectors"]["pinning"] = {"status": "absent", "data": None}
+    assert all(step.allowed for step in planned(world))
+    world.silence("m1", "not_asked")
+    assert all("m1 was not looked at" in step.blocked_by and "single_control_plane" in step.blocked_by for step in planned(world))
+    assert all(step.allowed for step in planned(world, "single_control_plane"))
+    world.documents.pop("m1")  # nor beside one that is in no inventory
+    assert all("was not looked at" in step.blocked_by for step in planned(world))
+
+
 def test_an_interrupted_reset_may_be_ended_although_the_kubelet_is_down(node):
     """On a node with static pods nothing else is done without a kubelet."""
     world = node(NONE)

@@ -174,3 +174,11 @@ def test_the_advice_is_true():
 def test_the_advice_names_the_zone():
     assert "(now sh/1 (3))" in scheduling_tree.order(Counter({"sh/1": 3, "sh/2": 1}))
     assert "(now" not in scheduling_tree.order(None)
+
+
+@pytest.mark.parametrize(("name", "allow", "word"), [("m2", (), "somebody cordoned m2"), ("m2", ("fenced",), ""), ("m3", (), "")])
+def test_a_leader_that_somebody_took_out_is_left_alone_and_the_lost_node_is_not_asked(struck, name, allow, word):
+    held(struck, "m2_abc")
+    next(one for one in struck.data("api", "nodes")["items"] if one["name"] == name).update(unschedulable=True)
+    (step,) = planned(struck, allow=allow)
+    assert (step.allowed, step.node) == (not word, "m3") and word in (step.blocked_by or "")

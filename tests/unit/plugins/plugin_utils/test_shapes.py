@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge, timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge, plan, planning, remedies, timeline
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "recorded"
 CASES = ("v1.18.4-two-leaders", "v1.36.3-two-leaders", "v1.18.4-gpu-held", "v1.36.3-interrupted-change", "v1.36.3-gpu-two-leaders", "v1.36.3-user-taint")
@@ -57,6 +57,22 @@ def test_one_wrong_value_costs_no_more_than_its_host(case):
         assert {row.host: row.status for row in result.hosts if row.host != sound[index]["host"]} == {
             host: status for host, status in usual.items() if host != sound[index]["host"]}, path
         timeline.of_clusters(found)
+        planned(result, found, spoiled)
+
+
+def planned(result, clusters, documents):
+    by_host = {document["host"]: document for document in documents if document.get("kind") != "cluster"}
+    consent = plan.Consent(3, wishes=frozenset({plan.CLEAN_UP, plan.PATCH}))
+    return plan.plan(result.findings, clusters, by_host.__getitem__, consent, planning.REMEDIES, judge.KEY_DIGITS, remedies.probe)
+
+
+@pytest.mark.parametrize("odd", ["x" * 50, 7])
+def test_what_a_remedy_alone_stumbles_over_costs_its_step_and_not_the_plan(odd):
+    spoiled = documents("v1.36.3-pinning-policy-changed")
+    document = next(item for item in spoiled if item["host"] == "w1")
+    document["collectors"]["kubelet"]["data"]["unit"]["split_variables"][0] = odd
+    step = planned(*judge.examine(spoiled), spoiled)[0]
+    assert (step.host, step.code, step.remedy, step.allowed) == ("w1", "KM301", "none", False) and "nobody foresaw" in step.blocked_by
 
 
 def test_it_is_said_whose_evidence_it_was_and_what_is_unknown_for_it():

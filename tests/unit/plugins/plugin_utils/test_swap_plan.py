@@ -132,6 +132,13 @@ def test_what_lasts_is_done_though_memory_does_not_suffice_today(world):
     assert keep.allowed and keep.remedy == "swap_persistence" and "make room first" in keep.note
 
 
+def test_a_step_that_is_blocked_by_itself_stays_so_where_memory_does_not_suffice(world):
+    seen = node(fstab="/swapfile none swap sw 0 0\n", swaps="/swapfile file 2000000 1950000 -2\n")
+    seen["fstab"].update(truncated=True)
+    (keep,) = steps(world, seen)
+    assert not keep.allowed and "is not wholly known" in keep.blocked_by
+
+
 def test_a_container_whose_own_file_it_is(world):
     found = steps(world, node(fstab="/swapfile none swap sw 0 0\n", swaps=FILE, container=True, own=["/swapfile"]))
     assert shape(found) == [("swap_persistence", 1, "/etc/fstab", True), ("swap_off", 3, "/swapfile", True)]

@@ -21,7 +21,7 @@ def memory(behavior):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_all_versions_refuse_swap_by_default(version):
     """The gate of 1.30 changes nothing of it."""
-    assert wanted(version, {}, ARGV, {}) == Wanted(True, False, "NoSwap") and wanted(version, {}, ARGV, {}).may_go
+    assert wanted(version, {}, ARGV, {}) == Wanted(True, False, "NoSwap")
 
 
 @pytest.mark.parametrize(("config", "more", "refuses"), [
@@ -33,14 +33,14 @@ def test_all_versions_refuse_swap_by_default(version):
 ])
 def test_fail_swap_on(config, more, refuses):
     found = wanted("v1.36.3", config, ARGV + more, {})
-    assert found.refuses is refuses and found.fatal == () and found.may_go is (refuses is True)
+    assert found.refuses is refuses and found.fatal == () and found.wants is False
     assert bool(found.unknown) is (refuses is None)
 
 
 @pytest.mark.parametrize("word", [["--fail-swap-on=no"], ["--fail-swap-on", "false"]])
 def test_a_flag_that_ends_the_kubelet(word):
     found = wanted("v1.30.0", {}, ARGV + word, {})
-    assert found.refuses is None and len(found.fatal) == 1 and not found.may_go
+    assert found.refuses is None and len(found.fatal) == 1
 
 
 OFF, ON = {"NodeSwap": False}, {"NodeSwap": True}
@@ -62,7 +62,6 @@ def test_behavior(version, behavior, gates, effective, fatal):
     found = wanted(version, memory(behavior) if behavior is not None else {}, ARGV, gates)
     assert found.behavior == effective and found.wants is (None if effective is None else effective != "NoSwap")
     assert len(found.fatal) == bool(fatal) and fatal in "".join(found.fatal)
-    assert found.may_go is (effective == "NoSwap")
 
 
 def test_a_gate_of_the_command_line_wins_by_itself():
@@ -75,7 +74,7 @@ def test_a_gate_of_the_command_line_wins_by_itself():
 
 def test_who_forgot_fail_swap_on_wants_swap():
     found = wanted("v1.34.0", memory("LimitedSwap"), ARGV, {})
-    assert (found.refuses, found.wants, found.may_go) == (True, True, False)
+    assert (found.refuses, found.wants) == (True, True)
 
 
 def test_a_gate_that_may_be_gone():
@@ -110,4 +109,4 @@ ANY = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=
 @given(ANY, ANY, ANY, ANY)
 def test_hostile_settings_do_not_raise(version, config, flags, gates):
     found = wanted(version, config, flags, gates)
-    assert found.may_go is False or isinstance(config, dict)
+    assert not (found.refuses is True and found.wants is False) or isinstance(config, dict)
