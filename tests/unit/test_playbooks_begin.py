@@ -141,8 +141,8 @@ def test_the_cluster_is_locked_without_them(operator, asked, broken):
     here = f"ansible_connection=ssh ansible_host=h ansible_ssh_executable={ssh}"
     operator.write("broken.ini", "".join(f"{name} {'ansible_connection=nosuch' if name == broken else here}\n" for name in ("m1", "m2", "m3", "w1")))
     play = operator.write("lock.yml", LOCKED % {"tasks": PLAYBOOKS / "tasks", "run": RUN})
-    done = operator.run(str(play), "-e", json.dumps({"folder": str(operator.folder), "asked": asked, "kubemend_become": False}), inventory="broken.ini", report_dir=None,
-                        env={"ANSIBLE_PIPELINING": "1"})
+    given = json.dumps({"folder": str(operator.folder), "asked": asked, "kubemend_become": False})
+    done = operator.run(str(play), "-e", given, inventory="broken.ini", report_dir=None, env={"ANSIBLE_PIPELINING": "1"})
     noted = {one.host: one for one in locking.noted(str(operator.folder))}
     assert noted[broken].reason.startswith("Ansible could not begin with it" if asked else cluster_lock.NOT_ASKED)
     assert noted[broken].status == ("unreachable" if asked else "error")
