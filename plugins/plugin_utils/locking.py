@@ -10,6 +10,7 @@ every step asks it again, so that no play can go on without.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 
@@ -117,7 +118,7 @@ def said(host: str, cluster: str | None, status: str, reason: str, answer: Mappi
     working = answer.get("working") if isinstance(answer.get("working"), str) and RUN_ID.match(answer["working"]) else None
     return Held(host, cluster, "ok", held, by, "" if held else evidence.one_line(answer.get("message") or ""),
                 machine if isinstance(machine, str) and _HEX.match(machine) else None, pid if isinstance(pid, int) else None,
-                int(remaining) if isinstance(remaining, (int, float)) else None, working, member)
+                int(remaining) if isinstance(remaining, (int, float)) and math.isfinite(remaining) else None, working, member)
 
 
 def decide(answers: Iterable[Held], run_id: str, cluster: str | None = None) -> tuple[bool, str]:
