@@ -89,7 +89,7 @@ def test_what_a_node_says_of_the_holder() -> None:
     answer = {"held": False, "lock": {"run_id": OTHER, "controller": owner, "remaining": 3.5}, "message": "a\nb"}
     found = locking.said("m1", "a", "ok", "", answer, RUN)
     assert (found.machine, found.pid, found.remaining, found.reason) == (None, None, 3, "a b")
-    assert locking.said("m1", "a", "ok", "", {**answer, "lock": {"run_id": OTHER, "remaining": json.loads("1e999")}}, RUN).remaining is None
+    assert locking.said("m1", "a", "ok", "", {**answer, "lock": {"run_id": OTHER, "remaining": float("inf")}}, RUN).remaining is None
 
 
 def test_whether_a_controller_is_gone() -> None:
