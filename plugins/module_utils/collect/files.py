@@ -110,8 +110,19 @@ def read(path, limit=MAX_TEXT, root=None):
         os.close(descriptor)
 
 
+def whole(path, limit=4194304, default=None):
+    """The text of a file of /proc, of which one read gives no more than a page; the default when it cannot be read."""
+    try:
+        return read(path, limit).decode("utf-8", "backslashreplace")
+    except OSError:
+        return default
+
+
 def text(path, limit=MAX_TEXT, default=None):
-    """A file of /proc, /sys or /etc as text; the default when it cannot be read."""
+    """A file of /proc, /sys or /etc as text, by one read: of what the kernel lists (mounts, tasks) that is the first page alone, see whole.
+
+    The default when it cannot be read.
+    """
     try:
         descriptor = os.open(path, FLAGS)
     except OSError:

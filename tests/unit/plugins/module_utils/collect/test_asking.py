@@ -223,13 +223,13 @@ def test_addresses_behind_the_first_page_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(files.os, "read", lambda descriptor, size: read(descriptor, min(size, 4096)))
     text = "".join("|-- 10.0.%d.%d\n/32 host LOCAL\n" % (number // 250, number % 250 + 1) for number in range(500))
     (tmp_path / "trie").write_text(text)
-    assert len(text) > 8192 and len(system.ipv4(system._whole(str(tmp_path / "trie")))) == 500 and system._whole("/nowhere") is None
+    assert len(text) > 8192 and len(system.ipv4(files.whole(str(tmp_path / "trie")))) == 500 and files.whole("/nowhere") is None
 
 
 @pytest.mark.parametrize("count, cut", [(3, False), (system.MAX_ADDRESSES, False), (system.MAX_ADDRESSES + 1, True)])
 def test_more_addresses_than_are_kept_are_said(monkeypatch, count, cut):
     text = "".join("|-- 10.%d.%d.1\n/32 host LOCAL\n" % (number // 250, number % 250) for number in range(count))
-    monkeypatch.setattr(system, "_whole", lambda path: text if path.endswith("fib_trie") else "")
+    monkeypatch.setattr(system.files, "whole", lambda path, limit: text if path.endswith("fib_trie") else "")
     context = Context({}, [], {})
     assert (len(system.collect(context)["addresses"]), context.truncated) == (min(count, system.MAX_ADDRESSES), cut)
 
