@@ -28,7 +28,8 @@ MAX_LINKS = 40
 FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 PATH_ONLY = getattr(os, "O_PATH", 0o10000000)
 HINTS = (b"token", b"secret", b"passw", b"passphrase", b"key-data", b"keydata", b"apikey", b"api_key", b"api-key", b"access_key",
-         b"access-key", b"accesskey", b"private", b"credential", b"bearer", b"authorization:", b"basic ", b"eyj", b"env:", b'env"')  # as mask knows them
+         b"access-key", b"accesskey", b"private", b"credential", b"bearer", b"authorization:", b"basic ", b"eyj",
+         b"env:", b'env"', b"env'", b"env :")  # as mask knows them
 EMPTY = "it is empty"
 BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "symlink"))
