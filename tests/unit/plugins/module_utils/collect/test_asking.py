@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import component_http, etcd, files, spec, system, web
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import component_http, etcd, files, kubelet, spec, system, web
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Context, Denied, Failed
 
 
@@ -78,6 +78,14 @@ def test_http_that_drips_ends_at_its_deadline(server):
 
 def test_http_refused():
     assert web.get("127.0.0.1", 1, "/", 120)["error"] == "Connection refused"
+
+
+@pytest.mark.parametrize("port", [102480, 65536])
+def test_a_port_that_is_none_is_no_answer(port):
+    """A typo in healthzPort ends the kubelet; it must not end what tells of it."""
+    assert "port must be 0-65535" in web.get("127.0.0.1", port, "/", 120)["error"]
+    found = kubelet._healthz(["kubelet"], ["healthzPort: %d\n" % port])
+    assert found["status"] is None and found["url"] == "http://127.0.0.1:%d/healthz" % port and found["error"]
 
 
 def test_metrics_are_read_line_by_line(server):
