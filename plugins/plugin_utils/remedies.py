@@ -59,8 +59,9 @@ def new_step(scene: Scene, remedy: str, target: str, blocked_by: str | None, ris
 def _not_now(scene: Scene) -> str | None:
     """What forbids to edit or restart a component on this host at all (safety: no restart that nobody brings back)."""
     plane = control_plane.extract(scene.document)
-    if plane is not None and plane.kubelet_problem:
-        return f"{plane.kubelet_problem}: mend the kubelet of {scene.finding.host} first, it has to bring the component back"
+    problem = (plane.kubelet_problem or plane.kubelet_unproven) if plane is not None else ""
+    if problem:
+        return f"{problem}: mend the kubelet of {scene.finding.host} first, it has to bring the component back"
     if scene.cluster.api_status != "ok":
         why = f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else ""
         return f"no API server answers{why}: manifests and running components stay untouched until one does"
