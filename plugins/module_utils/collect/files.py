@@ -222,6 +222,11 @@ def masked(data):
     return mask.data(data)
 
 
+def told(text_of, limit):
+    """What an object of the API says of a program, of its log perhaps, as a terminated container's message: its secrets masked first, then cut."""
+    return masked(str(text_of or "").encode("utf-8", "replace"))[0].decode("utf-8", "replace")[:limit]
+
+
 def masked_argv(argv):
     """mask.argv, likewise."""
     if not suspicious(" ".join(argv).encode("utf-8", "surrogateescape")):
