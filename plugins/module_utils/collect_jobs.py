@@ -16,6 +16,8 @@ import re
 import sys
 import time
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
+
 MAX_ITEMS = 200
 MAX_PODS = 50000
 MAX_EVENTS = 100000
@@ -42,7 +44,7 @@ def event_of(item):
     series = item.get("series") or {}
     first = item.get("firstTimestamp") or item.get("eventTime")
     named = POD.search(item.get("message") or "")
-    return {"reason": sys.intern(item.get("reason") or ""), "message": (item.get("message") or "")[:300], "first": first,
+    return {"reason": sys.intern(item.get("reason") or ""), "message": files.told(item.get("message"), 300), "first": first,
             "last": item.get("lastTimestamp") or series.get("lastObservedTime") or first,
             "count": item.get("count") or series.get("count") or 1, "pod": named.group(1) if named else None}
 

@@ -16,6 +16,7 @@ import urllib.parse
 from ansible_collections.kubemend.remediation.plugins.module_utils import api as door
 from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, collect_rejected
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 
 REJECTED = "rejected"  # in the place of a name: the newest pod that a kubelet rejected
 MAX_SIBLINGS, MAX_EVENTS, MAX_SCANNED, PER_POD, TEXT = 50, 500, 50000, 20, 500
@@ -70,7 +71,7 @@ def _short(item, *names, **renamed):
     found = dict((name, item.get(name)) for name in names)
     found.update((new, item.get(old)) for old, new in renamed.items())
     if found.get("message"):
-        found["message"] = str(found["message"])[:TEXT]
+        found["message"] = files.told(found["message"], TEXT)
     return found
 
 
@@ -108,7 +109,7 @@ def event_of(item):
     if component and instance.startswith(component + "-"):  # a scheduler signs default-scheduler-m1
         instance = instance[len(component) + 1:]
     made = (item.get("metadata") or {}).get("creationTimestamp")
-    found.update(message=(item.get("message") or "")[:TEXT], first=found["first"] or made, last=found["last"] or made, type=item.get("type"),
+    found.update(message=files.told(item.get("message"), TEXT), first=found["first"] or made, last=found["last"] or made, type=item.get("type"),
                  kind=about.get("kind"), name=about.get("name"), uid=about.get("uid"), component=component, host=source.get("host") or instance or None)
     return found
 

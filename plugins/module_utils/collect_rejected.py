@@ -15,7 +15,7 @@ import re
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, quantity
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import ApiError, dicts
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import mask
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 
 MAX_ITEMS, MAX_NODES, MAX_PODS, MAX_LOGS = 200, 20, 500, 5
 MAX_EVENTS, MAX_REASONS, MAX_RESOURCES, MAX_OWNERS = 20000, 5, 20, 20
@@ -52,7 +52,7 @@ def pod_of(item):
     meta, spec, status = item.get("metadata") or {}, item.get("spec") or {}, item.get("status") or {}
     owner = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
     found = collect_jobs.pod_of(item)
-    found.update(namespace=meta.get("namespace"), message=(status.get("message") or "")[:500], started=status.get("startTime"),
+    found.update(namespace=meta.get("namespace"), message=files.told(status.get("message"), 500), started=status.get("startTime"),
                  owner="%s/%s" % (owner[0].get("kind"), owner[0].get("name")) if owner else None, owner_uid=owner[0].get("uid") if owner else None,
                  scheduler=spec.get("schedulerName"), placed=placed(meta), qos=status.get("qosClass"), requests=requests(spec),
                  hash=(meta.get("annotations") or {}).get(MIRROR), rejected_at=rejected_at(item), had=had(status))
@@ -182,7 +182,7 @@ def plugin_of(item):
         last = state.get("terminated") or (one.get("lastState") or {}).get("terminated") or {}
         waiting = state.get("waiting") or {}
         found.append({"name": one.get("name"), "ready": bool(one.get("ready")), "restarts": one.get("restartCount") or 0,
-                      "waiting": waiting.get("reason"), "exit_code": last.get("exitCode"), "message": (last.get("message") or "")[:300].strip()})
+                      "waiting": waiting.get("reason"), "exit_code": last.get("exitCode"), "message": files.told(last.get("message"), 300).strip()})
     return {"namespace": (item.get("metadata") or {}).get("namespace"), "name": (item.get("metadata") or {}).get("name"), "containers": found}
 
 
@@ -230,7 +230,7 @@ def last_words(api, plugin, container):
     if code != 200 or not lines:
         return ""
     line = next((one for one in reversed(lines) if TELLING in one.lower()), lines[-1])
-    return mask.data(line.encode("utf-8"))[0].decode("utf-8", "replace")[:300]
+    return files.told(line, 300)
 
 
 def _ask_owners(api, items):

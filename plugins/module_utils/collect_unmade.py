@@ -15,6 +15,7 @@ import urllib.parse
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import collect_jobs, collect_pending, collect_pod, node_match
 from ansible_collections.kubemend.remediation.plugins.module_utils.api import dicts
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files
 
 MAX_EVENTS, MAX_OWNERS, MAX_DAEMONSETS, MAX_MISSED, MAX_LISTED, MAX_PODS, MAX_TEXT = 20000, 50, 2000, 50, 20, 5000, 1000
 MAX_NODES = 10  # whose pods are asked for
@@ -43,7 +44,7 @@ def refusals(api):
         one["first"] = min(one["first"], first)
         if last >= one["last"]:
             text = str(item.get("message") or "")
-            one.update(last=last, message=(text[len(AGAIN):] if text.startswith(AGAIN) else text)[:MAX_TEXT])
+            one.update(last=last, message=files.told(text[len(AGAIN):] if text.startswith(AGAIN) else text, MAX_TEXT))
     return found, False
 
 

@@ -214,7 +214,7 @@ def _pending(step, former, host):
     own.append(change.get("path") if step.get("remedy") != "edit_config" else None)
     process = {"component": expect["component"], "started_at": former.started_at, "argv": files.masked_argv(former.argv),
                "exe": procfs.link(former.pid, "exe")}
-    given = instances.given(former.pid, former.argv, files.text("/proc/self/mountinfo", 4194304) or "")
+    given = instances.given(former.pid, former.argv, files.whole("/proc/self/mountinfo") or "")
     found = pending.changes(process, given, expect.get("words"), sorted(expect.get("flags") or {}), own)
     if found:
         raise Refused(pending.sentence(host, expect["component"], found))

@@ -80,7 +80,7 @@ def _switched_off(step, asked, host, proc):
 
 def used(path, proc, host):
     """How many KiB lie in it; None where it is not on. guard.Refused where that cannot be read."""
-    text = swap.whole(proc + "/swaps")
+    text = files.whole(proc + "/swaps")
     if not (text or "").startswith("Filename"):
         raise guard.Refused("/proc/swaps of %s cannot be read: nothing was switched off" % host)
     rows = [line.split() for line in text.split("\n")[1:] if line.strip()]

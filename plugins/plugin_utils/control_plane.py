@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect.kubelet import SWITCHED_OFF
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import flags, manifest, yaml_nodes
 
 ELECTED = ("kube-scheduler", "kube-controller-manager")
@@ -89,6 +90,7 @@ class ControlPlane:
     processes: tuple[Process, ...] = ()
     kubelet_problem: str = ""
     clock: float = 0.0
+    kubelet_unproven: str = ""
 
     def of(self, component: str) -> list[Process]:
         """This host's instances of a component that belong to the cluster."""
@@ -119,7 +121,7 @@ def extract(document: Mapping[str, Any]) -> ControlPlane | None:
     answers = {item.get("pid"): item for item in data(document, "component_http").get("components") or []}
     processes = tuple(_process(raw, answers.get(raw.get("pid")) or {}, trusted, files) for raw in running)
     return ControlPlane(files, broken, unread, processes, _kubelet_problem(document),
-                        float(data(document, "system").get("clock") or 0.0))
+                        float(data(document, "system").get("clock") or 0.0), _kubelet_unproven(document))
 
 
 def authority_digests(kubeconfig: str | None, pem: str | None) -> frozenset[str]:
@@ -262,6 +264,12 @@ def _ours(raw: Mapping[str, Any], trusted: frozenset[str]) -> bool | None:
     return None if in_ordinary_pod else True
 
 
+def _kubelet_unproven(document: Mapping[str, Any]) -> str:
+    """Why nobody can tell whether this host's kubelet, which runs, is well: no restart relies on it then."""
+    off = (data(document, "kubelet").get("healthz") or {}).get("error") == SWITCHED_OFF
+    return "the kubelet's healthz is switched off (healthzPort: 0), so nothing shows that it is well" if off else ""
+
+
 def _kubelet_problem(document: Mapping[str, Any]) -> str:
     """Why this host's kubelet would not act on a changed manifest; empty when nothing is known to stop it."""
     if status(document, "kubelet") == "absent":
@@ -273,6 +281,8 @@ def _kubelet_problem(document: Mapping[str, Any]) -> str:
     if not kubelet.get("process"):
         return f"the kubelet does not run (unit {unit.get('active_state') or 'unknown'})"
     health = kubelet.get("healthz") or {}
+    if health.get("error") == SWITCHED_OFF:
+        return ""  # somebody's wish, and no sign of illness
     if health.get("error") or (health.get("status") or 200) != 200:
         return f"the kubelet's healthz does not answer well ({health.get('error') or health.get('status')})"
     return ""

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PLACES = ("flag-token", "flag-word", "flag-url", "scheduler-flag", "manifest-env", "manifest-flag", "manifest-url",
-          "manifest-annotation-token", "kubeconfig-token",
+          "manifest-annotation-token", "manifest-tag", "manifest-list", "manifest-alias", "kubeconfig-token",
           "kubeconfig-password", "kubeconfig-key", "kubelet-environment",
           "kubelet-file", "fstab", "containerd", "docker", "key-file", "kubelet-key", "static-env",
           "bearer", "bootstrap")
@@ -43,6 +43,8 @@ metadata:
   namespace: kube-system
   annotations:
     example.org/api-token: {secret('manifest-annotation-token')}
+    example.org/x: &planted {secret('manifest-alias')}
+    example.org/credentials: [public, {secret('manifest-list')}]
 spec:
   containers:
   - name: kube-scheduler
@@ -56,6 +58,10 @@ spec:
     - name: DB_PASSWORD
       value: "{secret('manifest-env')}"
     - {{name: API_TOKEN, value: {secret('static-env')}}}
+    - name: DB_PIN
+      value: !!str {secret('manifest-tag')}
+    - name: DB_USER
+      value: *planted
     livenessProbe:
       httpGet:
         httpHeaders:

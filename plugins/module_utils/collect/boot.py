@@ -36,7 +36,7 @@ def collect(context):
     records = [files.record(path, limit=MAX_TEXT) for path in paths[:MAX_FILES]]
     modes = selinux()
     return {"running": running(), "modules": modules(), "tree": os.path.isdir("/lib/modules/" + os.uname()[2]), "modules_files": records + unlisted,
-            "cmdline": cmdline(swap.whole("/proc/cmdline")), "folders": here, "mounts": mounts(_mounts(), points(here)), "selinux": modes,
+            "cmdline": cmdline(files.whole("/proc/cmdline")), "folders": here, "mounts": mounts(_mounts(), points(here)), "selinux": modes,
             "container": swap.container(), "firewall": firewall.collect(), "denials": firewall.denials() if modes["enforce"] == "1" else None}
 
 
@@ -59,12 +59,12 @@ def running(base="/proc/sys/"):
 
 def modules(proc="/proc", sys="/sys", tree=None):
     """{name: loaded, builtin or absent}; None where that cannot be told. A kernel that takes no modules has no /proc/modules."""
-    listed = swap.whole(proc + "/modules")
+    listed = files.whole(proc + "/modules")
     if listed is None and os.path.exists(proc + "/filesystems") and not os.path.exists(proc + "/modules"):
         listed = ""
     names = None if listed is None else set(line.partition(" ")[0] for line in listed.split("\n"))
-    builtin = builtins(swap.whole((tree or "/lib/modules/" + os.uname()[2]) + "/modules.builtin") or "")
-    shown = {"br_netfilter": os.path.isdir(proc + "/sys/net/bridge"), "overlay": overlay(swap.whole(proc + "/filesystems") or "")}
+    builtin = builtins(files.whole((tree or "/lib/modules/" + os.uname()[2]) + "/modules.builtin") or "")
+    shown = {"br_netfilter": os.path.isdir(proc + "/sys/net/bridge"), "overlay": overlay(files.whole(proc + "/filesystems") or "")}
     found = {}
     for name in MODULES:
         if names and name in names:

@@ -28,7 +28,8 @@ MAX_LINKS = 40
 FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 PATH_ONLY = getattr(os, "O_PATH", 0o10000000)
 HINTS = (b"token", b"secret", b"passw", b"passphrase", b"key-data", b"keydata", b"apikey", b"api_key", b"api-key", b"access_key",
-         b"access-key", b"accesskey", b"private", b"credential", b"bearer", b"authorization:", b"basic ", b"eyj", b"env:", b'env"')  # as mask knows them
+         b"access-key", b"accesskey", b"private", b"credential", b"bearer", b"authorization:", b"basic ", b"eyj",
+         b"env:", b'env"', b"env'", b"env :")  # as mask knows them
 EMPTY = "it is empty"
 BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "symlink"))
@@ -110,8 +111,19 @@ def read(path, limit=MAX_TEXT, root=None):
         os.close(descriptor)
 
 
+def whole(path, limit=4194304, default=None):
+    """The text of a file of /proc, of which one read gives no more than a page; the default when it cannot be read."""
+    try:
+        return read(path, limit).decode("utf-8", "backslashreplace")
+    except OSError:
+        return default
+
+
 def text(path, limit=MAX_TEXT, default=None):
-    """A file of /proc, /sys or /etc as text; the default when it cannot be read."""
+    """A file of /proc, /sys or /etc as text, by one read: of what the kernel lists (mounts, tasks) that is the first page alone, see whole.
+
+    The default when it cannot be read.
+    """
     try:
         descriptor = os.open(path, FLAGS)
     except OSError:
@@ -208,6 +220,11 @@ def masked(data):
         return data, []
     from ansible_collections.kubemend.remediation.plugins.module_utils.collect import mask
     return mask.data(data)
+
+
+def told(text_of, limit):
+    """What an object of the API says of a program, of its log perhaps, as a terminated container's message: its secrets masked first, then cut."""
+    return masked(str(text_of or "").encode("utf-8", "replace"))[0].decode("utf-8", "replace")[:limit]
 
 
 def masked_argv(argv):

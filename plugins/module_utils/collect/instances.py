@@ -25,7 +25,7 @@ def collect(context):
     context.source = "/proc"
     found, unreadable = [], []
     own = _identity("/proc/self/ns/net")
-    mounts = files.text("/proc/self/mountinfo", 4194304) or ""
+    mounts = files.whole("/proc/self/mountinfo") or ""
     for pid, comm in context.processes:
         if len(found) >= MAX_PROCESSES:
             context.truncated = True
@@ -77,7 +77,7 @@ def _read_config(process, argv, folder, root, mounts):
 
 def given(pid, argv, mounts):
     """[{path, mtime, replaced}] of the files that the process was given: as the host has them where they are the host's."""
-    theirs = files.text("/proc/%d/mountinfo" % pid, 4194304) or ""
+    theirs = files.whole("/proc/%d/mountinfo" % pid) or ""
     found = []
     for name in GIVEN:
         path = procfs.flag(argv, name)
@@ -118,7 +118,7 @@ def _host_path(pid, path, root, mounts):
         state = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    theirs = files.text("/proc/%d/mountinfo" % pid, 4194304) or ""
+    theirs = files.whole("/proc/%d/mountinfo" % pid) or ""
     for candidate in (path, procfs.host_path(path, theirs, mounts)):
         if candidate and _identity(candidate) == (state.st_dev, state.st_ino):
             return candidate

@@ -19,6 +19,7 @@ OTHERS = (
     ("/var/lib/rancher/k3s/agent", ("k3s-agent.service",)), ("/var/snap/microk8s", ("snap.microk8s.daemon-kubelite.service",)),
 )
 UNIT = "kubelet.service"
+SWITCHED_OFF = "switched off"  # its healthz
 MAX_DROPINS, MAX_NETWORKS = 64, 20
 NETWORKS = "/etc/cni/net.d"
 CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
@@ -221,7 +222,7 @@ def _healthz(argv, texts):
         port = port or kubeconfig.top(text, "healthzPort")
     address, port = address or "127.0.0.1", port or "10248"
     if port == "0" or not port.isdigit():
-        return {"url": None, "status": None, "body": None, "error": "switched off"}
+        return {"url": None, "status": None, "body": None, "error": SWITCHED_OFF}
     from ansible_collections.kubemend.remediation.plugins.module_utils.collect import web
     address = web.reachable(address)
     found = web.get(address, int(port), "/healthz", 3)

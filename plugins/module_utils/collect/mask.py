@@ -11,24 +11,26 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import mask_text, mask_value
+
 ENDINGS = ("token", "password", "passwd", "passphrase", "secret", "apikey", "secretkey", "accesskey", "privatekey", "keydata", "credential",
            "credentials")
 ENV_WORDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "CREDENTIAL")
-PUBLIC = ("true", "false", "null", "~", "")
-NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+PUBLIC, NAME, BLANK, FAR = mask_text.PUBLIC, mask_text.NAME, mask_text.BLANK, mask_text.FAR
+TAGS = ("!", "!!str", "!!binary")
 JWT = NAME | frozenset("=")
-BLANK = " \t\r\n"
-FAR = 65536
 
 
 def data(raw):
     """(the bytes with every secret masked, [[start, end]] of what was masked)."""
     text = raw.decode("latin-1")
     lower = text.lower()
-    spans = []
+    spans = mask_text.Spans()
     _key_blocks(text, spans)
     _pairs(text, spans)
     _flags(text, spans)
+    for name in spans.names:  # which may name others
+        mask_value.anchored(text, name, spans)
     _words(text, lower, spans)
     spans = _merged(text, spans)
     parts, position = [], 0
@@ -74,55 +76,66 @@ def _key_blocks(text, spans):
             continue
         end = text.find("-----END", begin)
         end = len(text) if end < 0 else end
-        _lines(text, begin, end, spans)
+        mask_text.lines(text, begin, end, spans)
         position = text.find("PRIVATE KEY-----", end + 40)
-
-
-def _lines(text, start, end, spans):
-    """Mask what is written on each line between start and end, not the white space around it."""
-    while start < end:
-        stop = text.find("\n", start, end)
-        stop = end if stop < 0 else stop
-        left, right = start, stop
-        while left < right and text[left] in BLANK:
-            left += 1
-        while right > left and text[right - 1] in BLANK:
-            right -= 1
-        if right > left:
-            spans.append([left, right])
-        start = stop + 1
 
 
 def _pairs(text, spans):
     """`key: value` and `key=value` wherever they stand: YAML in block or flow style, JSON, ini, flags within a string."""
     for key, start, mark in _keys(text, 0, len(text)):
         if secret_key(key):
-            _value(text, start, mark, spans)
+            mask_value.value(text, start, mark, spans)
         elif key == "name" and text[mark] == ":":
-            named = []
-            _value(text, start, mark, named)
+            named = mask_text.Spans()
+            mask_value.value(text, start, mark, named)
             name = text[named[0][0]:named[0][1]].strip("\"'") if named else ""
             # Whatever a container's environment variable is called, nothing here needs its value; extraArgs of kubeadm are lower case.
-            if secret_env(name) or (name.upper() == name and name[:1].isalpha()):
+            if named.names or secret_env(name) or (name.upper() == name and name[:1].isalpha()):
                 _siblings(text, start, spans)
 
 
 def _flags(text, spans):
     """`--token` and its value as two words, two items of a list, or two lines."""
-    for start in _every(text, "--"):
+    for start in mask_text.every(text, "--"):
         end = start + 2
         while end < len(text) and text[end] in NAME:
             end += 1
         if text[start - 1:start] == "-" or text[end:end + 1] in ("=", ":", "") or not secret_key(text[start:end]):
             continue
         left = end
-        while left < len(text) and (text[left] in "\"'," + BLANK or text[left:left + 2] == "- "):
+        while left < len(text) and text[left] in "\"'\\":
             left += 1
-        right = left
-        while right < len(text) and text[right] not in "\"',]" + BLANK:
-            right += 1
-        if not text.startswith("-", left) and not text[left:right].endswith(":") and text[right:right + 1] != ":":
-            _add(text, left, right, spans)
+        while left < len(text) and (text[left] in "," + BLANK or text[left:left + 2] == "- "):
+            left += 1
+            if text[left:left + 1] == "#" and text[left - 1] == "\n":
+                left = mask_text.line_end_of(text, left)
+        line = text.rfind("\n", end, left) + 1
+        if line and text[line:left].strip() == "-":
+            _item(text, left, text.find("-", line) - line, spans)
+        else:
+            _word(text, left, spans)
+
+
+def _item(text, left, column, spans):
+    """The value of a flag as the next item of a list, unless that is a flag itself."""
+    inside = mask_text.quoted(text, mask_value.properties(text, left))
+    if not text.startswith("-", inside[0] if inside else left):
+        mask_value.node(text, left, column, spans)
+
+
+def _word(text, left, spans):
+    """The value of a flag as the next word, unless that is a flag or a key."""
+    first, left = left, mask_value.properties(text, left, "line")
+    for word in text[first:left].split():
+        first = text.find(word, first)
+        if word not in TAGS and "*" + word[1:] not in text:  # it only begins as a tag or an anchor does
+            mask_text.add(text, first, first + len(word), spans)
+    inside = mask_text.quoted(text, left)
+    left, right, after = inside or (left, left, left)
+    while not inside and right < len(text) and text[right] not in "\"',]" + BLANK and text[right:right + 2] not in ("\\'", '\\"'):
+        right, after = right + 1, right + 1
+    if not text.startswith("-", left) and not text[left:right].endswith(":") and text[after:after + 1] != ":":
+        mask_text.add(text, left, right, spans)
 
 
 def _keys(text, position, end):
@@ -136,108 +149,20 @@ def _keys(text, position, end):
         right = mark
         while right > 0 and text[right - 1] in " \t":
             right -= 1
+        asked = False
+        if text[mark] == ":" and text[right - 1:right] == "\n":  # the key stands above: `? key`, or JSON's "key"
+            while right > 0 and text[right - 1] in BLANK:
+                right -= 1
+            asked = text[text.rfind("\n", 0, right) + 1:right].lstrip(" -").startswith("? ")
+            if not asked and text[right - 1:right] != '"':
+                continue
         while right > 0 and text[right - 1] in "\"'\\":
             right -= 1
         left = right
         while left > 0 and text[left - 1] in NAME:
             left -= 1
         if left < right:
-            yield text[left:right], left, mark
-
-
-def _value(text, start, mark, spans):
-    """Add the place of the value of the key that starts here; nothing for an empty one, a mapping or a public word."""
-    left = mark + 1
-    while left < len(text) and text[left] in " \t":
-        left += 1
-    line_end = text.find("\n", left)
-    line_end = len(text) if line_end < 0 else line_end
-    first = text[left:left + 1]
-    if text[left:left + 2] in ('\\"', "\\'"):
-        end = text.find(text[left:left + 2], left + 2, left + FAR)
-        _add(text, left + 2, line_end if end < 0 else end, spans)
-    elif first in ("'", '"') and first:
-        _add(text, left + 1, _closing(text, left), spans)
-    elif first in ("{", "[", "*"):
-        return
-    elif text[mark] == "=" and not _begins_line(text, start):
-        end = left
-        while end < line_end and text[end] not in " \t\r\"',]}\\":
-            end += 1
-        _add(text, left, end, spans)
-    else:
-        end = _plain_end(text, left, line_end, start)
-        value = text[left:end]
-        if text[mark] == ":" and value[:1] in ("|", ">", "&", "!", ""):
-            _deeper(text, line_end, _column(text, start), spans, value == "")
-        elif _add(text, left, end, spans) and text[mark] == ":":
-            _deeper(text, line_end, _column(text, start), spans, False)
-
-
-def _add(text, start, end, spans):
-    if text[start:end].strip().lower() in PUBLIC:
-        return False
-    _lines(text, start, end, spans)
-    return True
-
-
-def _closing(text, left):
-    """Where the quoted scalar that begins at left ends."""
-    quote, position = text[left], left + 1
-    while position < len(text):
-        if text[position] == "\\" and quote == '"':
-            position += 2
-            continue
-        if text[position] == quote:
-            if quote == "'" and text[position + 1:position + 2] == "'":
-                position += 2
-                continue
-            return position
-        position += 1
-    return len(text)
-
-
-def _plain_end(text, left, line_end, start):
-    line_start = text.rfind("\n", 0, start) + 1
-    before = text[line_start:start]
-    end = line_end
-    if "{" in before or "[" in before or text[start - 1:start] == '"':
-        for stop in ",}]":
-            found = text.find(stop, left, end)
-            end = found if found >= 0 else end
-    comment = text.find(" #", left, end)
-    end = comment if comment >= 0 else end
-    while end > left and text[end - 1] in BLANK:
-        end -= 1
-    return end
-
-
-def _column(text, start):
-    column = start - (text.rfind("\n", 0, start) + 1)
-    return column - 1 if text[start - 1:start] in ("'", '"') else column
-
-
-def _begins_line(text, start):
-    before = text[text.rfind("\n", 0, start) + 1:start].strip("\"' \t")
-    return before in ("", "export", "-")
-
-
-def _deeper(text, line_end, column, spans, may_be_mapping):
-    """The lines below that are indented further than the key: the rest of its scalar."""
-    position, first = line_end + 1, True
-    while position < len(text):
-        end = text.find("\n", position)
-        end = len(text) if end < 0 else end
-        line = text[position:end]
-        bare = line.strip()
-        if bare:
-            if len(line) - len(line.lstrip(" ")) <= column:
-                return
-            if first and may_be_mapping and (": " in bare or bare.endswith(":") or bare.startswith(("- ", "#", "{", "["))):
-                return
-            first = False
-            _lines(text, position, end, spans)
-        position = end + 1
+            yield text[left:right], mark if asked else left, mark
 
 
 def _siblings(text, start, spans):
@@ -246,8 +171,8 @@ def _siblings(text, start, spans):
     if left >= 0:
         for key, where, mark in _keys(text, left, right):
             if key == "value" and _braces(text, where) == (left, right):
-                _value(text, where, mark, spans)
-    column = _column(text, start)
+                mask_value.value(text, where, mark, spans)
+    column = mask_text.column_of(text, start)
     for step in (-1, 1):
         line = text.rfind("\n", 0, start) + 1
         while True:
@@ -263,8 +188,8 @@ def _siblings(text, start, spans):
             if content.strip() and indent < column and not (step < 0 and content[:column].strip() == "-"):
                 break
             for key, where, mark in _keys(text, line, end):
-                if key == "value" and _column(text, where) == column:
-                    _value(text, where, mark, spans)
+                if key == "value" and mask_text.column_of(text, where) == column:
+                    mask_value.value(text, where, mark, spans)
             if line == 0 and step < 0:
                 break
 
@@ -296,7 +221,7 @@ def _braces(text, start):
 
 def _words(text, lower, spans):
     """Secrets that give themselves away: https://user:password@host, Authorization headers, JSON web tokens."""
-    for start in _every(text, "://"):
+    for start in mask_text.every(text, "://"):
         end = start + 3
         while end < len(text) and text[end] not in "/?#\"'" + BLANK:
             end += 1
@@ -304,26 +229,19 @@ def _words(text, lower, spans):
         if 0 <= colon < at:
             spans.append([colon + 1, at])
     for word in ("bearer ", "basic "):
-        for start in _every(lower, word):
+        for start in mask_text.every(lower, word):
             if word == "bearer " or "authorization" in lower[max(0, start - 24):start]:
                 end = start + len(word)
                 while end < len(text) and text[end] not in "\"'\\," + BLANK:
                     end += 1
                 if end - start - len(word) >= 12:
                     spans.append([start + len(word), end])
-    for start in _every(text, "eyJ"):
+    for start in mask_text.every(text, "eyJ"):
         end = start
         while end < len(text) and text[end] in JWT:
             end += 1
         if end - start > 40 and text.count(".", start, end) >= 2:
             spans.append([start, end])
-
-
-def _every(text, word):
-    position = text.find(word)
-    while position >= 0:
-        yield position
-        position = text.find(word, position + 1)
 
 
 def _merged(text, spans):

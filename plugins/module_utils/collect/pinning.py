@@ -123,7 +123,7 @@ def _logged(state, names):
 
 def _containers(context, names):
     """One entry for each container of a pod that has a process, by its oldest one."""
-    hierarchy = _hierarchy(files.text("/proc/self/mountinfo", 4194304) or "")
+    hierarchy = _hierarchy(files.whole("/proc/self/mountinfo") or "")
     found = {}
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         text = files.text("/proc/%d/cgroup" % pid)
@@ -243,7 +243,7 @@ def _tasks(folder):
 def _listed(folder):
     """The tasks of a cgroup: of each thread its own, where the hierarchy tells them."""
     for name in ("tasks", "cgroup.threads", "cgroup.procs") if folder else ():
-        text = files.text("%s/%s" % (folder, name), 1048576)
+        text = files.whole("%s/%s" % (folder, name), 1048576)
         if text is not None:
             return text.split()
     return []

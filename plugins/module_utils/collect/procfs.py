@@ -180,6 +180,8 @@ def _pod_uid(part):
 
 
 def _container(part):
+    if part.startswith("crio-conmon-"):
+        return None  # CRI-O's monitor of the container, in a cgroup of its own beside it
     part = part[:-len(".scope")] if part.endswith(".scope") else part
     part = part.rpartition("-")[2]
     return part if len(part) == 64 and all(char in "0123456789abcdef" for char in part) else None

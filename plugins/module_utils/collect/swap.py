@@ -35,13 +35,13 @@ MAX_TEXT, MAX_UNITS, MAX_FILES, MAX_LINKS, MAX_FOLDERS, LONGEST = 65536, 500, 64
 def collect(context):
     """The swap that is on and what may be; units is None where systemd does not answer, links only those of devices that are swapped on."""
     context.source = "/proc/swaps, /proc/meminfo, /etc/fstab, systemctl"
-    swaps = whole("/proc/swaps")
+    swaps = files.whole("/proc/swaps")
     here = paths(swaps or "")
     zram, unlisted = zram_files()
     context.truncated = len(zram) > MAX_FILES
     found = {"swaps": swaps, "memory": memory(files.text("/proc/meminfo", 16384, "")), "fstab": files.record("/etc/fstab", limit=MAX_TEXT),
-             "units": None, "cmdline": cmdline(whole("/proc/cmdline")), "links": links(here), "own": own(here), "container": container(),
-             "systemd": version(whole("/proc/1/maps") or ""),
+             "units": None, "cmdline": cmdline(files.whole("/proc/cmdline")), "links": links(here), "own": own(here), "container": container(),
+             "systemd": version(files.whole("/proc/1/maps") or ""),
              "files": [record(path) for path in FILES + tuple(zram[:MAX_FILES])] + unlisted + generators()}
     if os.path.isdir("/run/systemd/system"):
         try:
@@ -55,14 +55,6 @@ def collect(context):
 def question():
     """What it asks systemd: (names, properties, whether is-enabled is asked too)."""
     return ("*.swap", "swap.target") + SERVICES, PROPERTIES, False
-
-
-def whole(path):
-    """The text of a file of /proc, of which one read gives a page; None where it cannot be read."""
-    try:
-        return files.read(path, 4 * MAX_TEXT).decode("utf-8", "backslashreplace")
-    except OSError:
-        return None
 
 
 def record(path):

@@ -19,8 +19,8 @@ MAX_ADDRESSES, MAX_TRIE = 1024, 4194304
 def collect(context):
     """What this machine is."""
     context.source = "/proc, /etc, /sys/fs/cgroup"
-    trie = _whole("/proc/net/fib_trie")
-    addresses = ipv4(trie or "") + ipv6(_whole("/proc/net/if_inet6") or "")
+    trie = files.whole("/proc/net/fib_trie", MAX_TRIE)
+    addresses = ipv4(trie or "") + ipv6(files.whole("/proc/net/if_inet6", MAX_TRIE) or "")
     context.truncated = len(addresses) > MAX_ADDRESSES or trie is None or len(trie) >= MAX_TRIE
     uptime = files.text("/proc/uptime", 64, "0").split()
     return {
@@ -29,14 +29,6 @@ def collect(context):
         "os_release": kubeconfig.os_release(files.text("/etc/os-release") or files.text("/usr/lib/os-release") or ""),
         "cgroup": cgroup_version(), "addresses": addresses[:MAX_ADDRESSES], "clock": time.time(),
     }
-
-
-def _whole(path):
-    """The text of a file of /proc, of which one read gives a page: an address behind it would read as one that is not here."""
-    try:
-        return files.read(path, MAX_TRIE).decode("utf-8", "replace")
-    except OSError:
-        return None
 
 
 def _line(path):

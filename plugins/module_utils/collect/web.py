@@ -32,7 +32,7 @@ class Connection:
         self.rest = b""
         try:
             self.socket = self._connected(address, port, context)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, OverflowError) as error:  # the last of a port that is none
             raise HttpError(told(error))
 
     def _connected(self, address, port, context):

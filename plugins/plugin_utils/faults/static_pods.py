@@ -106,7 +106,8 @@ def _hit(host: Host, use: FileUse, ended: Mapping[str, Any], what: str, lived: f
     often = f" ({restart:.0f} starts before)" if _number(restart) and restart else ""
     short = f", its last start lived {lived:.0f} s" if lived is not None else ""
     refused = use.flag is not None and use.flag.value is None
-    return Hit(f"its manifest is there and the kubelet is well, but it {what}{often}{short}{f': {told}' if told else ''}", tuple(proofs),
+    kept = "runs" if host.control_plane and host.control_plane.kubelet_unproven else "is well"
+    return Hit(f"its manifest is there and the kubelet {kept}, but it {what}{often}{short}{f': {told}' if told else ''}", tuple(proofs),
                _remedy(use, bool(word), bool(kubelet)), host.host, host.node, use.component, because=("KM105",) if refused else ())
 
 

@@ -73,6 +73,14 @@ def test_a_dead_kubelet_comes_first(world):
     assert not steps[0].allowed and "mend the kubelet of m2 first" in steps[0].blocked_by
 
 
+def test_nothing_is_restarted_by_a_kubelet_that_nothing_shows_to_be_well(world):
+    """The node would refuse it too."""
+    break_election(world, "m2")
+    world.data("m2", "kubelet")["healthz"] = {"url": None, "status": None, "body": None, "error": "switched off"}
+    steps = planned(world, max_risk=2)
+    assert not steps[0].allowed and "healthz is switched off (healthzPort: 0)" in steps[0].blocked_by
+
+
 def test_nothing_is_edited_while_no_api_server_answers(world):
     break_election(world, "m2", MANAGER)
     world.api.update(status="error", reason="connection refused", collectors={})

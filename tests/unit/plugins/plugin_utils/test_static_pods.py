@@ -129,6 +129,15 @@ def test_a_kubelet_that_is_down_is_the_fault_and_this_is_none(world):
     assert verdict(world) == "not_applicable" and not found(world)
 
 
+def test_a_kubelet_whose_healthz_is_switched_off_is_not_ill(world):
+    """healthzPort: 0 is a wish."""
+    stop(world)
+    ended(world)
+    world.data("m2", "kubelet")["healthz"] = {"url": None, "status": None, "body": None, "error": "switched off"}
+    (one,) = found(world)
+    assert one.summary.startswith("its manifest is there and the kubelet runs, but it does not stay up")
+
+
 @pytest.mark.parametrize("collector", ["manifests", "instances"])
 def test_what_was_not_read_is_unknown(world, collector):
     stop(world)

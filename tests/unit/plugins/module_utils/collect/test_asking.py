@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import component_http, etcd, files, spec, system, web
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import component_http, etcd, files, kubelet, spec, system, web
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Context, Denied, Failed
 
 
@@ -78,6 +78,14 @@ def test_http_that_drips_ends_at_its_deadline(server):
 
 def test_http_refused():
     assert web.get("127.0.0.1", 1, "/", 120)["error"] == "Connection refused"
+
+
+@pytest.mark.parametrize("port", [102480, 65536])
+def test_a_port_that_is_none_is_no_answer(port):
+    """A typo in healthzPort ends the kubelet; it must not end what tells of it."""
+    assert "port must be 0-65535" in web.get("127.0.0.1", port, "/", 120)["error"]
+    found = kubelet._healthz(["kubelet"], ["healthzPort: %d\n" % port])
+    assert found["status"] is None and found["url"] == "http://127.0.0.1:%d/healthz" % port and found["error"]
 
 
 def test_metrics_are_read_line_by_line(server):
@@ -223,13 +231,13 @@ def test_addresses_behind_the_first_page_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(files.os, "read", lambda descriptor, size: read(descriptor, min(size, 4096)))
     text = "".join("|-- 10.0.%d.%d\n/32 host LOCAL\n" % (number // 250, number % 250 + 1) for number in range(500))
     (tmp_path / "trie").write_text(text)
-    assert len(text) > 8192 and len(system.ipv4(system._whole(str(tmp_path / "trie")))) == 500 and system._whole("/nowhere") is None
+    assert len(text) > 8192 and len(system.ipv4(files.whole(str(tmp_path / "trie")))) == 500 and files.whole("/nowhere") is None
 
 
 @pytest.mark.parametrize("count, cut", [(3, False), (system.MAX_ADDRESSES, False), (system.MAX_ADDRESSES + 1, True)])
 def test_more_addresses_than_are_kept_are_said(monkeypatch, count, cut):
     text = "".join("|-- 10.%d.%d.1\n/32 host LOCAL\n" % (number // 250, number % 250) for number in range(count))
-    monkeypatch.setattr(system, "_whole", lambda path: text if path.endswith("fib_trie") else "")
+    monkeypatch.setattr(system.files, "whole", lambda path, limit: text if path.endswith("fib_trie") else "")
     context = Context({}, [], {})
     assert (len(system.collect(context)["addresses"]), context.truncated) == (min(count, system.MAX_ADDRESSES), cut)
 

@@ -115,8 +115,8 @@ def test_a_frozen_cgroup_names_its_tasks(tmp_path):
 def test_tasks_that_no_freezer_stops_come_first_and_are_known_of_their_container(tmp_path, monkeypatch):
     said = dict((str(pid), "%d (task %d) S 1" % (pid, pid)) for pid in range(1, 40))
     said["33"] = "33 (nfs (old)) D 1"
-    monkeypatch.setattr(pinning.files, "text", lambda path, limit=None, default=None: said.get(path.split("/")[2]) if path.startswith("/proc/") else
-                        " ".join(sorted(said, key=int) + ["99"]) if path == str(tmp_path) + "/tasks" else None)
+    monkeypatch.setattr(pinning.files, "text", lambda path, limit=None, default=None: said.get(path.split("/")[2]))
+    (tmp_path / "tasks").write_text("\n".join(sorted(said, key=int) + ["99"]))
     assert pinning._tasks(str(tmp_path))[0] == [33, "nfs (old)", "D"] and len(pinning._tasks(str(tmp_path))) == pinning.MAX_TASKS
     one = {"pod_uid": "u", "pod": "n/p", "name": "app", "container_id": ID, "pid": 1, "static": False, "folder": str(tmp_path), "cpus": "1"}
     assert pinning._stuck([one, dict(one, folder=None), dict(one, folder="/none")]) == [

@@ -27,6 +27,9 @@ def test_unit_of_a_real_kubelet(capture):
     (f"/kubepods.slice/kubepods-pod{POD.replace('-', '_')}.slice/crio-{HEX}.scope", POD, False, HEX),
     (f"/system.slice/containerd.service/kubepods-burstable-pod{'a' * 32}.slice:cri-containerd:{HEX}", "a" * 32, True, HEX),
     (f"/kubepods/besteffort/pod{POD}/{HEX}/kubepods/burstable/pod{'b' * 32}/{'c' * 64}", POD, False, HEX),  # a cluster in a pod: the outermost counts
+    # CRI-O's monitor in the pod's cgroup (conmon_cgroup = "pod") is not the container; by systemd and by cgroupfs
+    (f"/kubepods.slice/kubepods-pod{POD.replace('-', '_')}.slice/crio-conmon-{HEX}.scope", POD, False, None),
+    (f"/kubepods/burstable/pod{POD}/crio-conmon-{HEX}", POD, False, None), (f"/kubepods/burstable/pod{POD}/crio-{HEX}", POD, False, HEX),
     (f"/docker/{HEX}", None, None, None), ("/", None, None, None), ("/user.slice/podman-1234.scope", None, None, None),
 ])
 def test_cgroup(path, uid, static, container):

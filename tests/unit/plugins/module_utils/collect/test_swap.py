@@ -164,12 +164,6 @@ def test_a_file_that_is_missing_says_no_more(tmp_path):
     assert swap.record(path)["link"] == "nowhere"
 
 
-def test_a_file_of_proc_is_read_to_its_end(tmp_path):
-    """One read of a seq_file gives a page."""
-    assert len(swap.whole("/proc/self/maps").split("\n")) == len(open("/proc/self/maps").read().split("\n"))
-    assert swap.whole(str(tmp_path / "gone")) is None
-
-
 def test_this_machine():
     record = runner.run({"timeout": 20}, spec.chosen(["swap"]), [])["swap"]
     found = record["data"]

@@ -1,0 +1,117 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what mask.py and mask_value.py have in common: places to mask, lines, quotes. Pure."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+PUBLIC = ("true", "false", "null", "~", "")
+NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+BLANK = " \t\r\n"
+QUOTES = ("'", '"')
+FAR = 65536
+
+
+class Spans(list):
+    """Places to mask. names: of the anchors whose aliases are secrets. depth: of the node that is looked at. budget: of letters to look for
+    brackets in, because hostile text could have each of its letters looked at by thousands of others."""
+
+    def __init__(self):
+        super(Spans, self).__init__()
+        self.names = []
+        self.depth = 0
+        self.budget = 4194304
+
+
+def every(text, word):
+    """Wherever the word stands."""
+    position = text.find(word)
+    while position >= 0:
+        yield position
+        position = text.find(word, position + 1)
+
+
+def lines(text, start, end, spans):
+    """Mask what is written on each line between start and end, not the white space around it."""
+    while start < end:
+        stop = text.find("\n", start, end)
+        stop = end if stop < 0 else stop
+        left, right = start, stop
+        while left < right and text[left] in BLANK:
+            left += 1
+        while right > left and text[right - 1] in BLANK:
+            right -= 1
+        if right > left:
+            spans.append([left, right])
+        start = stop + 1
+
+
+def add(text, start, end, spans):
+    """Mask it, if it is no public word; was it masked?"""
+    if text[start:end].strip().lower() in PUBLIC:
+        return False
+    lines(text, start, end, spans)
+    return True
+
+
+def column_of(text, start):
+    """In which column a key begins, its quotes with it."""
+    column = start - (text.rfind("\n", 0, start) + 1)
+    return column - 1 if text[start - 1:start] in QUOTES else column
+
+
+def blanks(text, left):
+    while left < len(text) and text[left] in " \t":
+        left += 1
+    return left
+
+
+def line_end_of(text, left):
+    end = text.find("\n", left)
+    return len(text) if end < 0 else end
+
+
+def quoted(text, left):
+    """(where it begins, where it ends, where its quotes end) of the quoted scalar that begins here, or None. JSON within JSON has \\" for quotes."""
+    first = left
+    while first < len(text) and text[first] == "\\":
+        first += 1
+    quote, escapes = text[first:first + 1], first - left
+    if quote not in QUOTES:
+        return None
+    if not escapes:
+        end = text.find(quote * 3, left + 3) if text.startswith(quote * 3, left) else -1
+        if end >= 0:  # TOML
+            return left + 3, end, end + 3
+        end = closing(text, left)
+        return left + 1, end, end + 1
+    for end in _quotes(text, quote, first + 1, first + FAR):
+        if len(text[first + 1:end]) - len(text[first + 1:end].rstrip("\\")) == escapes:
+            return first + 1, end - escapes, end + 1
+    end = line_end_of(text, left)
+    return first + 1, end, end
+
+
+def closing(text, left):
+    """Where the quoted scalar that begins at left ends."""
+    quote, position = text[left], left + 1
+    while position < len(text):
+        if text[position] == "\\" and quote == '"':
+            position += 2
+            continue
+        if text[position] == quote:
+            if quote == "'" and text[position + 1:position + 2] == "'":
+                position += 2
+                continue
+            return position
+        position += 1
+    return len(text)
+
+
+def _quotes(text, quote, left, end):
+    position = text.find(quote, left, end)
+    while position >= 0:
+        yield position
+        position = text.find(quote, position + 1, end)
