@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Holds ansible-playbook just before a task, for whoever wants to kill it there: LAB_HOLD_AT names it, LAB_HOLD_FILE says that it is so."""
+"""Holds ansible-playbook just before a task, for whoever wants to kill it there: LAB_HOLD_AT names it (NAME#2: the second), LAB_HOLD_FILE says when."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ class CallbackModule(CallbackBase):
     CALLBACK_NAME = "hold"
     CALLBACK_NEEDS_ENABLED = True
 
+    seen = 0
+
     def v2_playbook_on_task_start(self, task, is_conditional):
-        if task.get_name().endswith(os.environ["LAB_HOLD_AT"]):
+        name, _mark, time_of = os.environ["LAB_HOLD_AT"].partition("#")
+        self.seen += task.get_name().endswith(name)
+        if self.seen == int(time_of or 1):
             pathlib.Path(os.environ["LAB_HOLD_FILE"]).write_text("held", encoding="utf-8")
             time.sleep(600)
