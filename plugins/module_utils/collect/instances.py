@@ -38,8 +38,19 @@ def collect(context):
             continue
         component = procfs.component(comm, argv) if argv else None
         if component in COMPONENTS:
-            found.append(_describe(pid, component, argv, own, mounts))
+            described = _describe(pid, component, argv, own, mounts)
+            # One that ended meanwhile has no network any more, and would be one of which nobody can tell whether it is this node's.
+            if described["host_network"] is not None or _runs(pid):
+                found.append(described)
     return {"processes": found, "unreadable": unreadable}
+
+
+def _runs(pid):
+    """Whether the process is there still; a zombie has no words."""
+    try:
+        return bool(procfs.argv(pid))
+    except OSError:
+        return False
 
 
 def _describe(pid, component, argv, own, mounts):

@@ -61,8 +61,9 @@ class Collector:
 def in_this_network(context, components):
     """The instances of these components that share this node's network; Denied where that cannot be told."""
     found = [one for one in (context.data.get("instances") or {}).get("processes") or [] if one["component"] in components]
-    if any(one["host_network"] is None for one in found):
-        raise Denied("without root nobody can tell whether pid %d is in this node's network" % found[0]["pid"])
+    unknown = [one["pid"] for one in found if one["host_network"] is None]
+    if unknown:
+        raise Denied("without root nobody can tell whether pid %d is in this node's network" % unknown[0])
     return [one for one in found if one["host_network"]]
 
 

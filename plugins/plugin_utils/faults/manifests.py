@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags
@@ -159,7 +160,16 @@ def interrupted(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     # What is under way may still end badly: nobody knows yet.
     under_way = (Missing(host.host, "journal", "busy"),) if busy or working else ()
     note = f"step {working[0].get('step')} of run {working[0].get('run_id')} is at work on {host.host}" if working else ""
-    yield Outcome(tuple(hits[:1]), under_way, host.statuses.get("journal") == "ok", host=host.host, note=note)
+    yield Outcome(_together(hits), under_way, host.statuses.get("journal") == "ok", host=host.host, note=note)
+
+
+def _together(hits: list[Hit]) -> tuple[Hit, ...]:
+    """One finding of all that was left open: one repair ends it."""
+    if len(hits) < 2:
+        return tuple(hits)
+    first, more = hits[0], len(hits) - 1
+    proofs = tuple(dict.fromkeys(proof for hit in hits for proof in hit.evidence))
+    return (replace(first, summary=f"{first.summary}, and {more} more {'is' if more == 1 else 'are'} left open", evidence=proofs),)
 
 
 def cordon_left(cluster: Cluster) -> Iterator[Outcome]:

@@ -384,6 +384,16 @@ def test_interrupted_change(world, journal, verdict):
     assert verdicts(world.judge(), "KM902")["m2"] == verdict
 
 
+def test_all_that_was_left_open_is_one_finding_that_tells_each(world):
+    """One repair ends it: the component that does not run must not hide behind a file."""
+    world.documents["m2"]["collectors"]["journal"] = {"status": "ok", "data": {
+        "pending": [{"run_id": "r", "what": "edit_manifest: /a", "state": "before", "path": "/a"}],
+        "down": [{"run_id": "q", "step": "01-x", "component": SCHEDULER, "path": "/b", "reason": "component down"}]}}
+    (found,) = [item for item in world.judge().findings if item.code == "KM902"]
+    assert found.summary == "a change of run r was interrupted, and 1 more is left open"
+    assert [(proof.path, proof.text) for proof in found.evidence] == [("/a", "edit_manifest: /a: the file is as before the change"), ("/b", "component down")]
+
+
 def test_nobody_answers(world):
     for host in world.documents:
         world.silence(host)

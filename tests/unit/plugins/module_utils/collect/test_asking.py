@@ -149,6 +149,12 @@ def test_without_root_nothing_is_called_absent(collect, component):
         collect(Context({}, [], {"instances": {"processes": [_process(component, host_network=None)]}}))
 
 
+def test_who_cannot_be_told_is_named():
+    processes = [_process("kube-scheduler"), _process("kube-scheduler", host_network=None, pid=7)]
+    with pytest.raises(Denied, match="pid 7 "):
+        spec.in_this_network(Context({}, [], {"instances": {"processes": processes}}), ("kube-scheduler",))
+
+
 def test_insecure_component(server):
     port = server(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n[+]ping ok\n")
     context = Context({}, [], {"instances": {"processes": [_process("kube-scheduler", "--secure-port=0", f"--port={port}")]}}, time.monotonic() + 600)

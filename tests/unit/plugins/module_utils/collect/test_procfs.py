@@ -88,3 +88,20 @@ def test_this_process_is_nobody_of_interest():
     context = type("Context", (), {"processes": [(os.getpid(), "etcd")], "truncated": False, "source": None})()
     found = instances.collect(context)  # whatever runs these tests calls itself etcd: described without a crash
     assert found["unreadable"] == [] and found["processes"][0]["host_network"] is True
+
+
+@pytest.mark.parametrize(("again", "kept"), [(["etcd"], True), ([], False), (FileNotFoundError(2, "gone"), False)])
+def test_one_that_ends_while_it_is_looked_at_denies_nobody_elses_answers(monkeypatch, again, kept):
+    """In a crash loop that is when somebody looks: without a network of its own it would make every component of the node one that is not asked."""
+    words = iter([["etcd"], again])
+
+    def argv(pid):
+        found = next(words)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(instances.procfs, "argv", argv)
+    monkeypatch.setattr(instances, "_identity", lambda path: "net:1" if path == "/proc/self/ns/net" else None)
+    context = type("Context", (), {"processes": [(os.getpid(), "etcd")], "truncated": False, "source": None})()
+    assert [one["host_network"] for one in instances.collect(context)["processes"]] == [None] * kept
