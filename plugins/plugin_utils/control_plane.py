@@ -91,6 +91,7 @@ class ControlPlane:
     kubelet_problem: str = ""
     clock: float = 0.0
     kubelet_unproven: str = ""
+    others: tuple[tuple[str, str], ...] = ()  # (path, namespace/name) of static pods that hold no component
 
     def of(self, component: str) -> list[Process]:
         """This host's instances of a component that belong to the cluster."""
@@ -115,13 +116,13 @@ def extract(document: Mapping[str, Any]) -> ControlPlane | None:
     running = data(document, "instances").get("processes") or []
     if not records and not running:
         return None
-    files, broken, unread = _read_manifests(records)
+    files, broken, unread, others = _read_manifests(records)
     trusted = authority_digests((data(document, "kubelet").get("kubeconfig") or {}).get("text"),
                                 (data(document, "kubelet").get("ca") or {}).get("pem"))
     answers = {item.get("pid"): item for item in data(document, "component_http").get("components") or []}
     processes = tuple(_process(raw, answers.get(raw.get("pid")) or {}, trusted, files) for raw in running)
     return ControlPlane(files, broken, unread, processes, _kubelet_problem(document),
-                        float(data(document, "system").get("clock") or 0.0), _kubelet_unproven(document))
+                        float(data(document, "system").get("clock") or 0.0), _kubelet_unproven(document), others)
 
 
 def authority_digests(kubeconfig: str | None, pem: str | None) -> frozenset[str]:
@@ -139,8 +140,9 @@ def authority_digests(kubeconfig: str | None, pem: str | None) -> frozenset[str]
 
 def _read_manifests(
     records: list[dict[str, Any]],
-) -> tuple[tuple[FileUse, ...], tuple[BrokenFile, ...], tuple[str, ...]]:
+) -> tuple[tuple[FileUse, ...], tuple[BrokenFile, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
     files: list[FileUse] = []
+    others: list[tuple[str, str]] = []
     broken: list[BrokenFile] = []
     unread: list[str] = []
     for record in records:
@@ -153,12 +155,15 @@ def _read_manifests(
             unread.append(path)
         else:
             try:
-                files.extend(_uses(manifest.parse(manifest.parseable(text, spans(record))), path, float(record.get("mtime") or 0)))
+                parsed = manifest.parse(manifest.parseable(text, spans(record)))
+                uses = _uses(parsed, path, float(record.get("mtime") or 0))
+                files.extend(uses)
+                others += [] if uses else [(path, f"{parsed.namespace}/{parsed.name}")]
             except manifest.ManifestError as exc:
                 lines = text.splitlines()
                 shown = lines[exc.line - 1].strip() if exc.line and exc.line <= len(lines) else ""
                 broken.append(BrokenFile(path, _named_after(path), exc.problem, exc.line, shown))
-    return tuple(files), tuple(broken), tuple(unread)
+    return tuple(files), tuple(broken), tuple(unread), tuple(others)
 
 
 def spans(record: Mapping[str, Any]) -> list[tuple[int, int]]:

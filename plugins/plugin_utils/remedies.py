@@ -132,8 +132,10 @@ def restart(scene: Scene, config: bool = True) -> Step:
 
 
 def move_out(scene: Scene) -> Step | None:
-    """KM109: a backup moved out of the folder, where it is beyond doubt which of two files is the right one."""
+    """KM109: a backup moved out of the folder, where it is beyond doubt which of two files is the right one. Of other pods nothing shows which one runs."""
     finding, plane = scene.finding, control_plane.extract(scene.document)
+    if finding.component is None:
+        return None
     paths = [proof.path for proof in finding.evidence if proof.kind == "file" and proof.path]
     uses = {use.path: use for use in plane.files if use.component == finding.component} if plane else {}
     right = [path for path in paths if path in uses and uses[path].usual]

@@ -127,7 +127,8 @@ FAULTS = (
         applies="the static pod folder",
         explanation="The kubelet loads every file of the folder whose name begins with no dot, whatever its ending. Of "
                     "two files of one pod the later name wins at each listing and the touched one at each change: the "
-                    "component flaps, or runs with the backup's old arguments.",
+                    "component flaps, or runs with the backup's old arguments. So does any other static pod (a load balancer before the API servers): "
+                    "that is a warning, and nothing here moves its files.",
         remedy="Move the backup out of the folder, once you know that the other file is the right one.",
         risk=2,
         needs=("kubelet", "manifests"),

@@ -94,11 +94,11 @@ def _outdated(host: Host, use: FileUse, process: Process, reason: str) -> Hit:
 def second_manifest(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM109: two files of one pod, or of one component: the kubelet loads every file whose name begins with no dot."""
     plane = host.control_plane
-    groups: dict[tuple[str, str], list[FileUse]] = {}
+    groups: dict[str, list[FileUse]] = {}
     for use in plane.files if plane else ():
-        groups.setdefault(("component", use.component), []).append(use)
+        groups.setdefault(use.component, []).append(use)
     hits = []
-    for (_kind, component), uses in sorted(groups.items()):
+    for component, uses in sorted(groups.items()):
         paths = sorted({use.path for use in uses})
         if len(paths) < 2:
             continue
@@ -111,7 +111,19 @@ def second_manifest(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome
             tuple(Proof("file", host.host, path=path, text=_difference(uses, path)) for path in paths),
             f"move {', '.join(stray)} out of the folder, once you know that the other file is the right one",
             host.host, host.node, component))
-    yield Outcome(tuple(hits), _unread(host), _applies(host), host=host.host)
+    yield Outcome((*hits, *_pods_twice(host)), _unread(host), _applies(host), host=host.host)
+
+
+def _pods_twice(host: Host) -> Iterator[Hit]:
+    """Other static pods of two files: a load balancer before the API servers, or what holds their address."""
+    others: dict[str, list[str]] = {}
+    for path, pod in host.control_plane.others if host.control_plane else ():
+        others.setdefault(pod, []).append(path)
+    for pod, paths in sorted(others.items()):
+        if len(paths) > 1:
+            yield Hit(f"{len(paths)} manifests of the pod {one_line(pod, 120)} in the static pod folder: either may win",
+                      tuple(Proof("file", host.host, path=path) for path in sorted(paths)),
+                      f"compare {' and '.join(sorted(paths))}, and move the wrong one out of the folder", host.host, host.node, severity="warning", risk=0)
 
 
 def _difference(uses: list[FileUse], path: str) -> str:

@@ -216,6 +216,22 @@ def test_backup_beside_the_manifest(world):
     assert present(world.judge()) == {("KM109", "m2", SCHEDULER)}
 
 
+@pytest.mark.parametrize(("second", "twice"), [("haproxy", True), ("keepalived", False)])
+def test_two_files_of_another_static_pod(world, second, twice):
+    """What stands before the API servers flaps just so; two pods in two files are none of this."""
+    files = world.data("m2", "manifests")["files"]
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: kube-system}\nspec: {containers: [{name: a, image: b, command: [a]}]}\n"
+    for name, pod in (("haproxy.yaml", "haproxy"), ("haproxy.yaml.bak", second)):
+        files.append({**files[0], "path": "/etc/kubernetes/manifests/" + name, "name": name, "text": text % pod, "masked": []})
+    result = world.judge()
+    assert present(result) == ({("KM109", "m2", None)} if twice else set())
+    if twice:
+        (found,) = result.findings
+        assert (found.severity, found.risk, [proof.path.rpartition("/")[2] for proof in found.evidence]) == (
+            "warning", 0, ["haproxy.yaml", "haproxy.yaml.bak"])
+        assert "2 manifests of the pod kube-system/haproxy in the static pod folder" in found.summary
+
+
 def test_foreign_controller_manager_in_an_ordinary_pod(world):
     nested = "-----BEGIN CERTIFICATE-----\nMIIBnested\n-----END CERTIFICATE-----\n"
     world.data("w1", "instances") or world.documents["w1"]["collectors"].update(

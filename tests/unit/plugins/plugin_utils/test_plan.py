@@ -245,6 +245,14 @@ def test_a_backup_is_moved_out(world, name):
     assert step.target.endswith(name)
 
 
+def test_no_file_of_a_pod_that_is_no_component_is_moved(world):
+    files = world.data("m2", "manifests")["files"]
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: haproxy}\nspec: {containers: [{name: a, image: b, command: [a]}]}\n"
+    for name in ("haproxy.yaml", "haproxy.yaml.bak"):
+        files.append({**files[0], "path": "/etc/kubernetes/manifests/" + name, "name": name, "text": text, "masked": []})
+    assert [item.code for item in world.judge().findings] == ["KM109"] and planned(world, max_risk=3) == ()
+
+
 def test_of_two_files_that_may_both_be_right_none_is_moved(world):
     backup(world, "scheduler-2.yaml", "--leader-elect=true", "--v=9")
     assert not planned(world, max_risk=2)[0].allowed
