@@ -15,8 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import apply_
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, run_folder
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
 
-
-NOT_ASKED = "it was not asked, because Ansible could not begin with it or with one before it"
+NOT_ASKED = "it was not asked, because Ansible could not begin with it or with one before it, as it says above: put right what the inventory says of that one"
 
 
 class ActionModule(NodeAction):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import revert_run
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, reverting, run_hosts, terminal
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, private_files, reverting, run_hosts, terminal
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Result
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
@@ -140,10 +140,7 @@ class ActionModule(NodeAction):
                   outcome=(2 if sentence else 0, why, sentence))
         document = {**report_json.render(Result(), run), "revert": revert.for_programs(report)}
         for name, written in (("report.txt", text), ("report.json", json.dumps(document, indent=1) + "\n")):
-            path = Path(folder) / name
-            path.unlink(missing_ok=True)
-            path.touch(mode=0o600)
-            path.write_text(written, encoding="utf-8", errors="backslashreplace")
+            private_files.replace(Path(folder) / name, [written])
         unjudged.write(folder, args["formats"], run, text, unjudged.of_revert(run, report, (revert.WOULD, revert.BECAME)))
         if args["terminal"]:
             terminal.show(text)

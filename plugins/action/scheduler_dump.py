@@ -21,6 +21,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     judge,
     locking,
     log_merge,
+    private_files,
     scheduler_capture,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
@@ -164,6 +165,6 @@ def _files(folder: Path, host: str, lines: list[log_merge.Line]) -> dict[str, st
     for name, text in made.items():
         if text:
             path = folder / capturing.FOLDER / evidence.file_name(host, f".scheduler-{name}.txt")
-            capturing.private(path, text)
+            private_files.replace(path, [text])
             found[name] = str(path)
     return found

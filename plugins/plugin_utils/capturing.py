@@ -46,12 +46,7 @@ class Became:
 
 def write(folder: str, name: str, document: Mapping[str, Any]) -> None:
     """One file of the capture, for its owner's eyes."""
-    private(place(folder) / name, json.dumps(document))
-
-
-def private(path: Path, text: str) -> None:
-    """A text for its owner's eyes, in the place of whatever is there."""
-    private_files.replace(path, [text])
+    private_files.replace(place(folder) / name, [json.dumps(document)])
 
 
 def place(folder: str) -> Path:

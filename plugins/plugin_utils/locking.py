@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.lock import RUN_ID
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, private_files
 
 FOLDER = "locks"
 INITIAL = 0xEFFFFFFC  # the inode of the kernel's first PID namespace: this is no container
@@ -87,11 +87,7 @@ def note(report_dir: str, answer: Held) -> None:
     """Keep what a node said, for the decision."""
     folder = Path(report_dir) / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / evidence.file_name(answer.host)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(answer.__dict__, file)
-    temporary.replace(path)
+    private_files.replace(folder / evidence.file_name(answer.host), [json.dumps(answer.__dict__)])
 
 
 def noted(report_dir: str) -> tuple[Held, ...]:
@@ -146,7 +142,7 @@ def decide(answers: Iterable[Held], run_id: str, cluster: str | None = None) -> 
         names = ", ".join(item.host for item in silent)
         return True, f"only {len(mine)} of {len(expected)} control-plane nodes are locked: {names} cannot be reached"
     failed = [item for item in expected if not item.held]
-    why = "; ".join(f"{item.host}: {item.reason or 'not locked'}" for item in failed) or "no control-plane node was asked"
+    why = "; ".join(f"{item.host}: {item.reason or 'not locked'}" for item in failed) or "no control-plane node was asked; Ansible says above why"
     return False, f"the cluster could not be locked ({len(mine)} of {len(expected)} control-plane nodes): {why}"
 
 

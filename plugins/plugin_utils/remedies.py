@@ -63,9 +63,11 @@ def _not_now(scene: Scene) -> str | None:
 def _no_way_back(scene: Scene) -> str | None:
     """What forbids a restart on this host at all (safety: no restart that nobody brings back)."""
     plane = control_plane.extract(scene.document)
-    problem = (plane.kubelet_problem or plane.kubelet_unproven) if plane is not None else ""
-    if problem:
-        return f"{problem}: mend the kubelet of {scene.finding.host} first, it has to bring the component back"
+    if plane is not None and plane.kubelet_problem:
+        return f"{plane.kubelet_problem}: mend the kubelet of {scene.finding.host} first, it has to bring the component back"
+    if plane is not None and plane.kubelet_unproven:
+        return f"{plane.kubelet_unproven}, and it has to bring the component back: give the kubelet of {scene.finding.host} another healthzPort " \
+               "(10248 is its own), restart it, and run again"
     if scene.cluster.api_status != "ok":
         why = f" ({scene.cluster.api_reason})" if scene.cluster.api_reason else ""
         return f"no API server answers{why}: manifests and running components stay untouched until one does"

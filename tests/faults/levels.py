@@ -18,7 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils import apply_
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command
 
 from tests.faults.nodes import Outliving, Scene, Step, apart, effect, tree
-from tests.unit.plugins.module_utils import level_node, test_kubelet_level
+from tests.unit.plugins.module_utils import kubelet_level_node, level_node
 
 RAISE, LOWER = "raise_levels", "lower_levels"
 PROGRAM = base64.b64encode(b"print('put back')\n").decode("ascii")
@@ -89,7 +89,7 @@ class Endpoint(level_node.Levels):
         return [json.loads(self.world.read_text()), self.service.left()]
 
 
-class Restarted(Outliving, test_kubelet_level.Node):
+class Restarted(Outliving, kubelet_level_node.Node):
     """A kubelet that outlives whoever restarted it, and reads its level from its environment file."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

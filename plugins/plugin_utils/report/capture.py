@@ -15,7 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod i
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ROOT
 from ansible_collections.kubemend.remediation.plugins.module_utils.journal import FOLDER as JOURNAL
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capturing, evidence, evidence_sources, locking, log_merge, timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capturing, evidence, evidence_sources, locking, log_merge, private_files, timeline
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import KUBELET, REVERT, Plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capturing import Became
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Result
@@ -69,16 +69,16 @@ def refused(folder: str, plan: Plan, sentence: str, reason: str = "refused", for
     for note in plan.notes:
         page.prose(note, indent=2)
     text = "".join(line + "\n" for line in page.lines)
-    capturing.private(Path(folder) / "report.txt", text)
+    private_files.replace(Path(folder) / "report.txt", [text])
     unjudged.write(folder, formats, run, text, unjudged.of_capture(run, replace(plan, logging={}), (), frozenset()))
-    capturing.private(Path(folder) / "report.json", dumps({**json.render(Result(), run), "capture": _for_programs(plan, (), 0, None)}) + "\n")
+    private_files.replace(Path(folder) / "report.json", [dumps({**json.render(Result(), run), "capture": _for_programs(plan, (), 0, None)}) + "\n"])
 
 
 def make(folder: str, plan: Plan, width: int = WIDTH, formats: Iterable[str] = ()) -> Made:
     """Merge what was captured, write lines.txt and the reports, and say what became of it. width: of the terminal."""
     documents = list(log_merge.load(capturing.place(folder) / "logs"))
     merged = log_merge.merge(documents)
-    capturing.private(capturing.place(folder) / LINES, log_merge.render(merged))
+    private_files.replace(capturing.place(folder) / LINES, [log_merge.render(merged)])
     done, restarts = _meanwhile(plan, capturing.became(folder, plan.targets), documents)
     reason, sentence = _verdict(folder, plan, done, bool(documents))
     text = [f"Capture of run {plan.run_id}: level {plan.level} for {plan.seconds} s"]
@@ -96,13 +96,14 @@ def make(folder: str, plan: Plan, width: int = WIDTH, formats: Iterable[str] = (
     pods, lacking = _timelines(folder, merged, plan.begun)
     whole = capturing.place(folder) / TIMELINE
     if pods:
-        capturing.private(whole, _rendered(pods, WIDE, everything=True))
+        private_files.replace(whole, [_rendered(pods, WIDE, everything=True)])
     told = [*lacking, *([f"with every line: {whole}", ""] if pods else [])]
     shown, kept = (_rendered(pods, columns, everything=False) + _wrapped(told + text, columns) for columns in (width, WIDTH))
-    capturing.private(Path(folder) / "report.txt", kept)
+    private_files.replace(Path(folder) / "report.txt", [kept])
     run = Run(plan.run_id, _at(plan.begun), evidence.now(), "capture", folder, evidence.TOOL_VERSION, timelines=pods,
               notices=plan.refused + plan.notes + lacking + tuple(notices), outcome=(0 if reason == "ok" else 2, reason, sentence))
-    capturing.private(Path(folder) / "report.json", dumps({**json.render(Result(), run), "capture": _for_programs(plan, done, len(merged), str(where))}) + "\n")
+    document = {**json.render(Result(), run), "capture": _for_programs(plan, done, len(merged), str(where))}
+    private_files.replace(Path(folder) / "report.json", [dumps(document) + "\n"])
     unjudged.write(folder, formats, run, _wrapped(told + text, WIDTH), unjudged.of_capture(run, plan, done, read))
     return Made(shown, reason, sentence, len(merged))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capturing, reverting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import private_files, reverting
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capturing import Became
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Result
@@ -26,7 +26,7 @@ def write(folder: str, formats: Iterable[str], run: Run, text: str, cases: Itera
     for name, (file, _ours) in FACES.items():
         if name in wanted:
             shown = html.render(Result(), run, text) if name == "html" else junit.of_cases(cases, run)
-            capturing.private(Path(folder) / file, shown)
+            private_files.replace(Path(folder) / file, [shown])
         else:
             remove_face(folder, name)
 

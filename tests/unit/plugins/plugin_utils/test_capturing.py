@@ -10,7 +10,7 @@ import stat
 from dataclasses import replace
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capturing, locking, private_files
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capturing, locking
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capturing import PROBED, RAISED, RESTORED
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import capture as report
@@ -391,17 +391,3 @@ def test_a_level_of_a_process_that_is_gone_is_not_left(folder, started, why):
     made = noticed(folder)[0]
     line = f"w1 kubelet: 0 -> 4, not raised any more: {why}" if why else "w1 kubelet: 0 -> 4, NOT PUT BACK: HTTP 502; a service on m1 goes on trying"
     assert line in made.text and made.reason == ("ok" if why else "failed")
-
-
-def test_a_report_is_replaced_as_a_whole(tmp_path, monkeypatch):
-    """Whoever ends the controller meanwhile leaves the former one, and nothing beside it."""
-    path = tmp_path / "report.txt"
-    capturing.private(path, "former\n")
-
-    def killed(*_paths):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(private_files.os, "replace", killed)
-    with pytest.raises(KeyboardInterrupt):
-        capturing.private(path, "new\n")
-    assert path.read_text() == "former\n" and list(tmp_path.iterdir()) == [path] and path.stat().st_mode & 0o777 == 0o600

@@ -79,6 +79,7 @@ def test_nothing_is_restarted_by_a_kubelet_that_nothing_shows_to_be_well(world):
     world.data("m2", "kubelet")["healthz"] = {"url": None, "status": None, "body": None, "error": "switched off"}
     steps = planned(world, max_risk=2)
     assert not steps[0].allowed and "healthz is switched off (healthzPort: 0)" in steps[0].blocked_by
+    assert "give the kubelet of m2 another healthzPort" in steps[0].blocked_by and "mend" not in steps[0].blocked_by  # it is not ill
 
 
 def test_nothing_is_edited_while_no_api_server_answers(world):
