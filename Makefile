@@ -13,13 +13,16 @@ export INVENTORY ARGS CASES K8S MASTERS WORKERS LAYOUT INCIDENT HOST
 # What the caller's shell holds for other projects is not ours.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP VIRTUAL_ENV MAKEFLAGS
 .DEFAULT_GOAL := help
-.PHONY: audit docs test test-full bench faults lab-up lab-status lab-down lab-break lab-heal clean help
+.PHONY: audit docs test unit test-full bench faults lab-up lab-status lab-down lab-break lab-heal clean help
 
 audit: ## Judge the bundled evidence, or INVENTORY=<file>; ARGS='-e k=v' are for ansible-playbook
 	@$(PYTHON) -m tests.gate.audit
 
 test: ## Install whatever is missing and pass every test, a real cluster included
 	@$(PYTHON) -m tests.gate
+
+unit: ## Before a commit: unit tests that start no playbook, and lint of the changed files
+	@$(PYTHON) -m tests.gate --quick
 
 test-full: ## The whole matrix with the components' own timers; CASES=<glob> picks
 	@$(PYTHON) -m tests.gate --full

@@ -18,7 +18,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import member
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, unforeseen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Outcome
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import (
+    Fault, Outcome, depends)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import (
     SEVERITIES,
     UNPROVEN,
@@ -104,6 +105,11 @@ def _stands(hosts: list[Host], api: list[Mapping[str, Any]]) -> bool:
     return True
 
 
+def _needed(cause: Finding, finding: Finding) -> bool:
+    """Tell whether a finding's component needs that of another finding, on the same node."""
+    return cause.host == finding.host and depends(finding.component, cause.component)
+
+
 class _Book:
     """Collects outcomes as verdicts and findings."""
 
@@ -130,8 +136,10 @@ class _Book:
             if finding.cluster == key and explained:
                 causes = {item.code for item in self.findings if item.cluster == key
                           and {(item.code, item.component), (item.code, None)} & explained
+                          and (item.code != finding.code or _needed(item, finding))
                           and (item.component or finding.node is None or item.node in (None, finding.node))}
-                self.findings[index] = replace(finding, because=tuple(sorted(causes)))
+                self.findings[index] = replace(
+                    finding, because=tuple(sorted({*finding.because, *causes})))
 
     def _enter(self, key: str | None, fault: Fault, outcome: Outcome) -> None:
         if outcome.verdict == "unknown" and all(item.status == "not_asked" for item in outcome.missing):

@@ -12,6 +12,7 @@ SANITY_RUNNING = re.compile(r"^Running sanity test \"(?P<name>[^\"]+)\"(?: on Py
 SANITY_SKIPPED = re.compile(r"^WARNING: Skipping (?P<what>sanity test .*?|.* test .*?)\.?$", re.MULTILINE)
 NO_PYTHON = re.compile(r"^sanity test \"(?P<name>[^\"]+)\" on Python (?P<python>\S+) because it could not be found$")
 SANITY_FAILED = re.compile(r"^FATAL: The \d+ sanity test\(s\) listed below \(out of \d+\) failed[^\n]*\n(?P<names>.*)\Z", re.MULTILINE | re.DOTALL)
+NO_TESTS = 5  # what pytest ends with where it ran none
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -48,8 +49,11 @@ def from_command(name: str, returncode: int) -> Counts:
     return counts
 
 
-def from_junit(path: pathlib.Path, returncode: int) -> Counts:
-    """Pytest's own record. A run that left none, or that failed without a failed case, has failed."""
+def from_junit(path: pathlib.Path, returncode: int, before: int = 0) -> Counts:
+    """Read pytest's own record. A run that left none, or that failed without a failed case, has failed.
+
+    before: tests that passed in an interrupted run, and that this one left out.
+    """
     counts = Counts()
     try:
         cases = list(xml.etree.ElementTree.parse(path).iter("testcase"))
@@ -66,8 +70,11 @@ def from_junit(path: pathlib.Path, returncode: int) -> Counts:
             counts.skipped.append("{0}: {1}".format(case.get("name", ""), skip.get("message", "")))
         else:
             counts.passed += 1
-    if not cases:
+    counts.passed += before
+    if not cases and not before:
         counts.failed.append("no test was found")
+    elif not cases and returncode == NO_TESTS:
+        pass
     elif returncode and not counts.failed:
         counts.failed.append("exit code {0} although no test failed".format(returncode))
     return counts
@@ -128,20 +135,46 @@ def total(lines: list[Line]) -> Counts:
     return result
 
 
-def summary(lines: list[Line], seconds: float) -> str:
-    """What ran, what did not and why; the last line is for machines."""
-    out = ["", "{0:<16}{1:>8}{2:>8}{3:>9}{4:>10}".format("stage", "passed", "failed", "skipped", "seconds")]
+@dataclasses.dataclass
+class Spent:
+    """Where the time of a run went: wall seconds, share of idle CPU, slowest tests, folder of logs."""
+
+    seconds: float
+    idle: float | None = None
+    slowest: list[tuple[float, str]] = dataclasses.field(default_factory=list)
+    logs: pathlib.Path | None = None
+
+
+def summary(lines: list[Line], spent: Spent) -> str:
+    """What ran, what did not and why, and where the time went; the last line is for machines."""
+    out = ["", "{0:<16}{1:>8}{2:>8}{3:>9}{4:>10}".format(
+        "stage", "passed", "failed", "skipped", "seconds")]
     for line in lines:
         counts = line.counts
         out.append("{0:<16}{1:>8}{2:>8}{3:>9}{4:>10.1f}".format(
             line.name, counts.passed, len(counts.failed), len(counts.skipped), line.seconds))
+    if spent.slowest:
+        out += ["", "the slowest tests, in seconds"]
+        out += ["{0:>8.1f}  {1}".format(seconds, _one_line(name, 120))
+                for seconds, name in spent.slowest]
+        out.append("")
     for label, key in (("skipped", "skipped"), ("FAILED", "failed")):
         for line in lines:
-            out += ["{0} {1}: {2}".format(label, line.name, _one_line(what)) for what in getattr(line.counts, key)]
+            out += ["{0} {1}: {2}".format(label, line.name, _one_line(what))
+                    for what in getattr(line.counts, key)]
+    failed = [line.name for line in lines if line.counts.failed]
+    if spent.logs:
+        out.append("log of each stage: {0}/STAGE.log{1}".format(
+            spent.logs, "; failed: " + ", ".join(failed) if failed else ""))
+    out.append("all stages took {0:.0f} seconds{1}".format(spent.seconds, _idle(spent.idle)))
     counts = total(lines)
-    out.append("all stages took {0:.0f} seconds".format(seconds))
-    out.append("{0} passed, {1} failed, {2} skipped".format(counts.passed, len(counts.failed), len(counts.skipped)))
+    out.append("{0} passed, {1} failed, {2} skipped".format(
+        counts.passed, len(counts.failed), len(counts.skipped)))
     return "\n".join(out)
+
+
+def _idle(share: float | None) -> str:
+    return "" if share is None else "; {0:.0f} % of the CPU was idle".format(100 * share)
 
 
 def _one_line(text: str, width: int = 800) -> str:

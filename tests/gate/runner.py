@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs stages, two at a time where they bear it, and tells what happens as it happens."""
+"""Runs stages, two at a time, and prints what happens as it happens."""
 
 from __future__ import annotations
 
@@ -13,21 +13,27 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
-from tests.gate import counts, machine, venvs
+from tests.gate import counts, machine, progress, usage, venvs
 
 TAIL = 40
-LANES = 2
+# What runs on real nodes goes first where both want a CPU: a cluster that starves loses its leases.
+# Not more than this, or the other stages would starve while the lab compiles.
+NICE = 5
 
 
 class Context:
     """What a stage works with: its log, and commands that write there."""
 
-    def __init__(self, name: str, full: bool = False) -> None:
+    def __init__(self, name: str, full: bool = False, gentle: bool = False,
+                 resumed: bool = False) -> None:
         self.name = name
         self.full = full
+        self.gentle = gentle
+        self.resumed = resumed
         self.log = machine.OUTPUT / (name + ".log")
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        self.log.write_text("", encoding="utf-8")
+        if not (resumed and self.log.exists()):
+            self.log.write_text("", encoding="utf-8")
 
     def note(self, text: str) -> None:
         with open(self.log, "a", encoding="utf-8") as handle:
@@ -36,15 +42,18 @@ class Context:
     def text(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def run(self, command: Sequence[str | os.PathLike], cwd: pathlib.Path = machine.ROOT, timeout: float = 900,
-            env: dict[str, str] | None = None) -> tuple[int, str]:
-        """A command in a session of its own, so that its end is the end of all it started."""
+    def run(self, command: Sequence[str | os.PathLike], cwd: pathlib.Path = machine.ROOT,
+            timeout: float = 900, env: dict[str, str] | None = None) -> tuple[int, str]:
+        """Run a command in a session of its own, so that its end is the end of all it started."""
         words = [os.fspath(word) for word in command]
         self.note("$ " + " ".join(words))
+        if self.gentle:
+            words = ["nice", "-n", str(NICE), *words]
         with open(self.log, "ab") as handle:
             start = handle.tell()
-            with subprocess.Popen(words, cwd=cwd, env=env or machine.environment(), stdin=subprocess.DEVNULL,
-                                  stdout=handle, stderr=subprocess.STDOUT, start_new_session=True) as process:
+            with subprocess.Popen(words, cwd=cwd, env=env or machine.environment(),
+                                  stdin=subprocess.DEVNULL, stdout=handle,
+                                  stderr=subprocess.STDOUT, start_new_session=True) as process:
                 RUNNING.add(process)
                 try:
                     process.wait(timeout)
@@ -58,7 +67,7 @@ class Context:
             return process.returncode, handle.read().decode("utf-8", "replace")
 
     def tool(self, environment: str, name: str) -> str:
-        """A program out of one of our virtual environments."""
+        """Name a program of one of the virtual environments."""
         return str(venvs.ensure(environment) / "bin" / name)
 
 
@@ -66,7 +75,7 @@ RUNNING: set[subprocess.Popen] = set()
 
 
 def end_group(process: subprocess.Popen) -> None:
-    """Ask first, so that molecule and the lab can take their nodes away."""
+    """End a command and all it started; ask first, so that the lab can take its nodes away."""
     for sign, patience in ((signal.SIGTERM, 60), (signal.SIGKILL, 10)):
         if process.poll() is not None:
             return
@@ -79,65 +88,90 @@ def end_group(process: subprocess.Popen) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """A name for --only, what it does, and whether its timing bears company."""
+    """A name for --only, and what it does.
+
+    nodes: it needs root and podman. first: these stages run one after the other, from the start of
+    the run, and go before the others where both want a CPU. last: it runs when all others ended.
+    """
 
     name: str
     work: Callable[[Context], counts.Counts]
-    alone: bool = False
     nodes: bool = False
+    first: bool = False
+    last: bool = False
 
 
 class Gate:
     """One run of the gate."""
 
-    def __init__(self, stages: Sequence[Stage], full: bool = False) -> None:
+    def __init__(self, stages: Sequence[Stage], full: bool = False,
+                 record: progress.Progress | None = None) -> None:
         self.stages = list(stages)
         self.full = full
-        self.lines: dict[str, counts.Line] = {}
+        self.record = record
+        self.lines: dict[str, counts.Line] = dict(record.lines) if record else {}
+        self.idle: float | None = None
         self._say = threading.Lock()
 
     def run(self) -> list[counts.Line]:
-        """The stages that share the machine first, then those that want it for themselves."""
-        company = [stage for stage in self.stages if not stage.alone]
-        lock = threading.Lock()
-
-        def lane() -> None:
-            while True:
-                with lock:
-                    if not company:
-                        return
-                    stage = company.pop(0)
-                self._one(stage)
-
-        lanes = [threading.Thread(target=lane, daemon=True) for _number in range(LANES)]
+        """Run the stages in two lanes; a lane without work of its own helps the other."""
+        before = usage.ticks()
+        todo = [stage for stage in self.stages if stage.name not in self.lines]
+        for stage in self.stages:
+            if stage.name in self.lines:
+                self._print("{0}: passed before this run was interrupted".format(stage.name))
+        lab = [stage for stage in todo if stage.first]
+        others = [stage for stage in todo if not (stage.first or stage.last)]
+        lanes = [threading.Thread(target=self._lane, args=(queue, helped), daemon=True)
+                 for queue, helped in ((lab, others), (others, []))]
         for thread in lanes:
             thread.start()
         for thread in lanes:
             thread.join()
-        for stage in self.stages:
-            if stage.alone:
+        for stage in todo:
+            if stage.last:
                 self._one(stage)
+        self.idle = usage.idle_share(before, usage.ticks())
+        if self.record:
+            self.record.end()
         return [self.lines[stage.name] for stage in self.stages]
+
+    def _lane(self, queue: list[Stage], helped: list[Stage]) -> None:
+        """Take stages from a queue, then from the other one, until both are empty."""
+        for source in (queue, helped):
+            while True:
+                with self._say:
+                    stage = source.pop(0) if source else None
+                if stage is None:
+                    break
+                self._one(stage)
 
     def _one(self, stage: Stage) -> None:
         self._print("{0}: begins".format(stage.name))
         begin = time.monotonic()
-        context = Context(stage.name, self.full)
+        resumed = bool(self.record and self.record.resumed)
+        context = Context(stage.name, self.full, gentle=not stage.first, resumed=resumed)
         result = self._result(stage, context)
-        seconds = time.monotonic() - begin
-        self.lines[stage.name] = counts.Line(stage.name, result, seconds)
+        line = counts.Line(stage.name, result, time.monotonic() - begin)
+        self.lines[stage.name] = line
+        if self.record and not result.failed:
+            self.record.passed(line)
         state = "FAILED" if result.failed else "done"
-        text = "{0}: {1} in {2:.0f} s, {3} passed".format(stage.name, state, seconds, result.passed)
+        text = "{0}: {1} in {2:.0f} s, {3} passed".format(
+            stage.name, state, line.seconds, result.passed)
         if result.failed:
             tail = context.text().splitlines()[-TAIL:]
-            text += "\n" + "\n".join("  | " + line for line in tail) + "\n  all of it: {0}".format(context.log)
+            text += "\n" + "\n".join("  | " + row for row in tail)
+            text += "\n  all of it: {0}".format(context.log)
         self._print(text)
 
     def _result(self, stage: Stage, context: Context) -> counts.Counts:
         reason = machine.why_no_lab() if stage.nodes else None
         if reason:
             # A person may work without the lab; continuous integration must not pass without it.
-            return counts.Counts(failed=[reason]) if machine.in_ci() else counts.skipped(reason)
+            if machine.in_ci():
+                return counts.Counts(failed=[reason])
+            return counts.skipped(reason)
         try:
             return stage.work(context)
         except venvs.Unavailable as problem:
@@ -145,7 +179,8 @@ class Gate:
             return counts.Counts(failed=[str(problem)])
         except Exception as problem:  # a broken stage is a failed stage, the others still run
             context.note(traceback.format_exc())
-            return counts.Counts(failed=["the stage itself broke: {0}: {1}".format(type(problem).__name__, problem)])
+            return counts.Counts(failed=["the stage itself broke: {0}: {1}".format(
+                type(problem).__name__, problem)])
 
     def _print(self, text: str) -> None:
         with self._say:

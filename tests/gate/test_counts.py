@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 from tests.gate import counts
 
 SANITY = """\
@@ -67,13 +69,25 @@ def test_junit_never_passes_in_silence(tmp_path):
     assert counts.from_junit(one, 3).failed == ["exit code 3 although no test failed"]
 
 
+def test_junit_counts_what_passed_before_an_interruption(tmp_path):
+    one = junit(tmp_path, '<testcase classname="a" name="one"/>')
+    assert counts.from_junit(one, 0, 4).passed == 5
+    none = counts.from_junit(junit(tmp_path, ""), counts.NO_TESTS, 4)
+    assert (none.passed, none.failed) == (4, [])
+    assert counts.from_junit(junit(tmp_path, ""), 3, 4).failed
+
+
 def test_summary_ends_with_the_counts_and_names_every_skip_and_failure():
     lines = [
         counts.Line("unit", counts.Counts(passed=7), 1.24),
         counts.Line("lab", counts.Counts(passed=1, failed=["a\nb"], skipped=["no Debian 13", "x" * 900]), 60),
     ]
-    text = counts.summary(lines, 61).splitlines()
+    spent = counts.Spent(61, 0.25, [(12.34, "a::slow")], pathlib.Path("/logs"))
+    text = counts.summary(lines, spent).splitlines()
     assert text[-1] == "8 passed, 1 failed, 2 skipped"
+    assert "12.3  a::slow" in [line.strip() for line in text]
+    assert [line for line in text if "/logs/STAGE.log" in line and "failed: lab" in line]
+    assert [line for line in text if "61 seconds" in line and "25 %" in line]
     assert "skipped lab: no Debian 13" in text
     assert "FAILED lab: a b" in text
     assert max(map(len, text)) < 820

@@ -54,23 +54,41 @@ def test_ansible_test_gets_the_pip_settings_that_it_would_hide():
         "[global]\ncache-dir = /c\ncert = /b\nindex-url = https://user:pass@index.example/simple\n")
 
 
-def test_two_stages_share_the_machine_and_the_lonely_one_waits():
+def good(_context):
+    return counts.Counts(passed=1)
+
+
+def test_two_stages_run_at_once_in_their_lanes_and_the_last_one_waits():
     together = threading.Barrier(2, timeout=300)
     order = []
 
-    def company(_context):
+    def company(context):
         together.wait()
-        order.append("company")
+        order.append(context.name)
         return counts.Counts(passed=1)
 
-    def lonely(_context):
-        order.append("lonely")
+    def last(context):
+        order.append(context.name)
         return counts.Counts(passed=1)
 
-    stages = [runner.Stage("lonely", lonely, alone=True), runner.Stage("a", company), runner.Stage("b", company)]
+    stages = [runner.Stage("last", last, last=True), runner.Stage("lab", company, first=True),
+              runner.Stage("other", company)]
     lines = runner.Gate(stages).run()
-    assert order == ["company", "company", "lonely"]
-    assert [line.name for line in lines] == ["lonely", "a", "b"]
+    assert sorted(order[:2]) == ["lab", "other"] and order[2] == "last"
+    assert [line.name for line in lines] == ["last", "lab", "other"]
+
+
+def test_first_stages_run_in_their_order_and_the_others_are_gentle():
+    seen = []
+
+    def work(context):
+        seen.append((context.name, context.gentle))
+        return counts.Counts(passed=1)
+
+    runner.Gate([runner.Stage("build", work, first=True), runner.Stage("lab", work, first=True),
+                 runner.Stage("other", work)]).run()
+    assert [one for one in seen if not one[1]] == [("build", False), ("lab", False)]
+    assert ("other", True) in seen
 
 
 def test_a_stage_that_breaks_has_failed_and_the_next_one_runs():

@@ -20,7 +20,7 @@ from tests.gate import machine
 from tests.lab import drawn, playbook, results
 from tests.lab.cluster import Cluster
 from tests.lab.host import note
-from tests.lab.repairing import NEW, OLD, possible
+from tests.lab.repairing import RELEASES, possible
 
 
 def pytest_collection_modifyitems(config, items):
@@ -54,7 +54,7 @@ def pytest_sessionfinish():
             Cluster.find(name, name).down()
 
 
-@pytest.fixture(scope="module", params=[OLD, NEW] if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [OLD])
+@pytest.fixture(scope="module", params=RELEASES)
 def cluster(request):
     possible(request.param)
     found = Cluster(request.param, 3, 1, "short").up()

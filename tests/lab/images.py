@@ -186,4 +186,5 @@ def _build_node_image(image, base, binaries, tars, runtime) -> None:
 
 def build_all(k8s: str) -> str:
     """Everything a cluster of that version is made of; returns the node image."""
+    gobuild.device_plugin()
     return node_image(k8s)

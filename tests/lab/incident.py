@@ -50,6 +50,13 @@ class Incident:
         """Faults that must read unknown because evidence is missing: (code, component or None)."""
         return set()
 
+    def consequences(self, cluster, target: str) -> set:
+        """List findings that follow from the expected ones sooner or later.
+
+        A slow machine shows them already, a fast one not yet: a test accepts both.
+        """
+        return set()
+
     def audit(self, cluster, target: str) -> dict:
         """How this audit differs from the plain one: args (list for ansible-playbook), inventory (data)."""
         return {"args": [], "inventory": None}

@@ -6,14 +6,30 @@
 from __future__ import annotations
 
 import contextlib
+import os
 
 import pytest
 
 from tests.gate import machine
-from tests.lab import host, incident
+from tests.lab import drawn, host, incident, results
 from tests.lab.staticpod import MANAGER, SCHEDULER, processes
 
 OLD, NEW = "v1.18.4", "v1.36.3"
+FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
+
+
+def releases() -> list[str]:
+    """The releases that this run tests: both in the whole matrix, else what KUBEMEND_K8S names or the commit draws."""
+    if FULL:
+        return [OLD, NEW]
+    named = os.environ.get("KUBEMEND_K8S")
+    if named:
+        return [named]
+    can_run = [version for version in (OLD, NEW) if not host.version_unavailable_reason(version)]
+    return [drawn.release(can_run, results.tree()["commit"])]
+
+
+RELEASES = releases()
 CONSENT = ("-e", "kubemend_max_risk=2")
 CAPTURE = ("-e", "kubemend_capture=true", "-e", "kubemend_capture_seconds=8")
 

@@ -85,14 +85,18 @@ def _free_worker(one: Case, packed, workers):
     return next((worker for worker in workers if worker not in taken), None)
 
 
-def differences(report: dict, expected: set, unknown: set, nothing_unknown: bool = False) -> list:
-    """What a report says too much or too little, as [(host or None, sentence)]."""
+def differences(report: dict, expected: set, unknown: set, nothing_unknown: bool = False,
+                consequences: frozenset = frozenset()) -> list:
+    """What a report says too much or too little, as [(host or None, sentence)].
+
+    consequences: findings that may be there already, or not yet.
+    """
     found = {(f["code"], f.get("host"), f.get("component")) for f in report["findings"]}
     doubtful = {(v["code"], v.get("component")) for v in report["verdicts"] if v["verdict"] == "unknown"}
     wrong = [(host, f"not found: {code} {host} {component}") for code, host, component in sorted(
         expected - found, key=str)]
     wrong += [(host, f"found but not there: {code} {host} {component}") for code, host, component in sorted(
-        found - expected, key=str)]
+        found - expected - consequences, key=str)]
     wrong += [(None, f"not unknown: {code} {component}") for code, component in sorted(unknown - doubtful, key=str)]
     if nothing_unknown:
         wrong += [(None, f"unknown: {code} {component}") for code, component in sorted(doubtful, key=str)]
@@ -178,7 +182,8 @@ class Runner:
             cluster.wait_healthy()
 
     def _judge(self, cluster, chosen) -> dict:
-        path, args, expected, unknown = cluster.inventory, [], set(), set()
+        path, args = cluster.inventory, []
+        expected, unknown, consequences = set(), set(), set()
         for one, incident in chosen:
             target = one.target or incident.target
             how = incident.audit(cluster, target)
@@ -187,9 +192,11 @@ class Runner:
                 path = inventory.write(cluster.folder / "inventory-case.yml", how["inventory"])
             expected |= incident.expect(cluster, target)
             unknown |= incident.expect_unknown(cluster, target)
+            consequences |= incident.consequences(cluster, target)
         certain = any(incident.nothing_unknown for _one, incident in chosen)
         wrong = {}
-        for host, sentence in differences(self.audit(cluster, path, args), expected, unknown, certain):
+        report = self.audit(cluster, path, args)
+        for host, sentence in differences(report, expected, unknown, certain, consequences):
             # Of cases side by side only the one on that host is to blame; of the rest all are.
             blamed = [one for one, incident in chosen if host == (one.target or incident.target)]
             for one in blamed or [one for one, _incident in chosen]:

@@ -12,9 +12,9 @@ import sys
 
 import pytest
 
-from tests.lab import host, paths, podman
+from tests.lab import paths, podman
 from tests.lab.cluster import Cluster
-from tests.lab.repairing import NEW, OLD, own, possible
+from tests.lab.repairing import NEW, RELEASES, own, possible
 
 # The note before kubeadm's first word; what it begins then takes longer than a kill.
 BEGUN = b"kubeadm init on"
@@ -36,7 +36,7 @@ def test_a_record_without_all_its_masters_is_no_cluster(tmp_path, monkeypatch, c
 
 
 def test_what_a_killed_bringup_left_is_made_anew(capfd):
-    version = NEW if host.version_unavailable_reason(OLD) else OLD
+    version = RELEASES[0]
     possible(version)
     name = f"{version}-killed"
     killed = subprocess.Popen([sys.executable, "-m", "tests.lab", "up", "--k8s", version, "--name", name, "--masters", "1", "--workers", "0"],

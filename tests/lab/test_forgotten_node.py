@@ -10,7 +10,6 @@ found again by its restart, all in one run; the newer one loses nobody.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import stat
 from pathlib import Path
@@ -20,13 +19,13 @@ import pytest
 from tests.lab import interrupt, jobs, playbook, zones
 from tests.lab.cluster import Cluster
 from tests.lab.incidents.scheduler_forgets_node import SETTLED
-from tests.lab.repairing import CAPTURE, CONSENT, NEW, OLD, own, possible, state, untouched
+from tests.lab.repairing import CAPTURE, CONSENT, NEW, RELEASES, own, possible, state, untouched
 from tests.lab.staticpod import SCHEDULER, lock_holder, processes
 
 CODES = {"KM201", "KM202"}
 
 
-@pytest.fixture(scope="module", params=[OLD, NEW] if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [OLD])
+@pytest.fixture(scope="module", params=RELEASES)
 def cluster(request):
     possible(request.param)
     # Timers with patience: whoever loses its lead on a busy machine would cure what is to be shown.

@@ -3,29 +3,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A cluster as kubespray leaves it: found and repaired by its own paths, and the line for kubespray's inventory is told.
 
-`make test` takes the version in which the scheduler's file decides alone and its pod does not restart by itself,
-KUBEMEND_TEST_FULL=1 both. The cluster is taken away at the end: it is one more beside those that the other tests share.
+The cluster is taken away at the end: the other tests share another one.
 """
 
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
 from tests.lab import bringup, interrupt, kubeletlevel, kubespray, playbook
 from tests.lab.cluster import Cluster
 from tests.lab.incidents.runtime_stopped import ready
-from tests.lab.repairing import CONSENT, broken, codes, ended, own, possible, state, untouched
+from tests.lab.repairing import CONSENT, OLD, RELEASES, broken, codes, ended, own, possible, state, untouched
 from tests.lab.staticpod import MANAGER, SCHEDULER, election_off, manifest, processes, restart
 from tests.lab.test_capture import WAITING, levels, raised
 from tests.lab.test_node_back import ENABLE, START
 
-OLD, NEW = "v1.18.4", "v1.36.3"
 
-
-@pytest.fixture(scope="module", params=[OLD, NEW] if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [OLD])
+@pytest.fixture(scope="module", params=RELEASES)
 def cluster(request):
     possible(request.param)
     with own(Cluster(request.param, 3, 0, "short", layout="kubespray")) as found:

@@ -13,8 +13,8 @@ from tests import faces
 from tests.gate import machine
 from tests.lab import host, incident, playbook
 from tests.lab.cluster import Cluster
+from tests.lab.repairing import RELEASES
 
-VERSION = "v1.18.4"
 CONFIG = "[defaults]\nstrategy = free\nforks = 2\ngathering = implicit\n"
 
 
@@ -26,7 +26,7 @@ def broken():
         if machine.in_ci():
             pytest.fail(reason)
         pytest.skip(reason)
-    cluster, one = Cluster(VERSION, 3, 1, "short").up(), incident.by_name("two-leaders")
+    cluster, one = Cluster(RELEASES[0], 3, 1, "short").up(), incident.by_name("two-leaders")
     with cluster.locked():
         try:
             incident.made(cluster, one, one.target)

@@ -8,20 +8,19 @@ The cluster is one of its own, and taken away at the end.
 
 from __future__ import annotations
 
-import os
 
 import pytest
 
 from tests.lab import bringup
 from tests.lab.cluster import Cluster
-from tests.lab.repairing import CONSENT, NEW, OLD, codes, ended, own, possible
+from tests.lab.repairing import CONSENT, RELEASES, codes, ended, own, possible
 from tests.lab.test_node_back import ENABLE, START
 
 ALLOW = ("-e", "kubemend_allow=api_down")
 NODES = ("m1", "w1")
 
 
-@pytest.fixture(scope="module", params=[OLD, NEW] if os.environ.get("KUBEMEND_TEST_FULL") == "1" else [NEW])
+@pytest.fixture(scope="module", params=RELEASES)
 def cluster(request):
     possible(request.param)
     with own(Cluster(request.param, 1, 1, "short", name=f"{request.param}-power")) as found:

@@ -12,8 +12,7 @@ import pytest
 
 from tests.gate import machine, venvs
 from tests.lab import host
-
-K8S = "v1.18.4"
+from tests.lab.repairing import RELEASES
 
 
 @pytest.mark.parametrize("role", ["leader_election", "log_capture"])
@@ -23,7 +22,7 @@ def test_molecule(role, tmp_path):
         pytest.skip(reason)
     home = venvs.ensure("test")
     env = machine.environment(
-        KUBEMEND_LAB_K8S=K8S, KUBEMEND_ROOT=str(machine.ROOT), KUBEMEND_REPORTS=str(tmp_path), KUBEMEND_INVENTORY="localhost,",
+        KUBEMEND_LAB_K8S=RELEASES[0], KUBEMEND_ROOT=str(machine.ROOT), KUBEMEND_REPORTS=str(tmp_path), KUBEMEND_INVENTORY="localhost,",
         ANSIBLE_COLLECTIONS_PATH=os.pathsep.join([str(venvs.collections()), str(venvs.bundled("containers.podman"))]),
         ANSIBLE_HOME=str(tmp_path / "ansible"), NO_COLOR="1", ANSIBLE_NOCOLOR="1", PY_COLORS="0")
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import importlib.util
 import json
 import os
@@ -72,8 +73,42 @@ b1 {SILENT}
 """
 
 
+CURRENT: list[pytest.Item] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "playbook: starts ansible-playbook; `make unit` leaves it out")
+    subprocess.Popen.__init__ = _watched(subprocess.Popen.__init__)  # type: ignore[method-assign]
+
+
+def _watched(start: Any) -> Any:
+    """Refuse a playbook to a test that has no marker: `make unit` would run it."""
+    @functools.wraps(start)
+    def watched(self: Any, args: Any, *rest: Any, **more: Any) -> None:
+        words = [str(word) for word in args] if isinstance(args, (list, tuple)) else []
+        if "playbook" in words[:5] and CURRENT and not CURRENT[0].get_closest_marker("playbook"):
+            raise AssertionError("this test starts a playbook: it needs pytest.mark.playbook")
+        start(self, args, *rest, **more)
+
+    return watched
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    CURRENT[:] = [item]
+    try:
+        return (yield)
+    finally:
+        CURRENT.clear()
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """make test-full: every property with that many more examples, by seeds of its own."""
+    """Mark what starts playbooks. make test-full: every property with more examples, by seeds of its own."""
+    # A module names its own fixtures that start playbooks in PLAYBOOK_FIXTURES.
+    module = getattr(item, "module", None)
+    fixtures = {"operator"} | getattr(module, "PLAYBOOK_FIXTURES", set())
+    if fixtures & set(getattr(item, "fixturenames", ())):
+        item.add_marker("playbook")
     test = getattr(item, "obj", None)
     if FULL and hypothesis.is_hypothesis_test(test):
         inner = getattr(test, "__func__", test)

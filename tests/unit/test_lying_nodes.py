@@ -25,6 +25,7 @@ from tests import schemas
 from tests.unit import lying_node
 from tests.unit.conftest import COLLECTIONS
 
+PLAYBOOK_FIXTURES = {"run"}
 LIMIT = 30
 FORKS = 6
 MASTERS = ("keys", "words", "flood", "types", "module")

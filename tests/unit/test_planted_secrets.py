@@ -23,6 +23,7 @@ import pytest
 
 from tests.unit import planted
 
+PLAYBOOK_FIXTURES = {"run"}
 INSIDE = """#!/bin/sh
 set -e
 mount --bind {root}/etc /etc

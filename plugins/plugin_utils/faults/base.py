@@ -48,6 +48,19 @@ class Outcome(NamedTuple):  # as many as verdicts
         return "unknown" if self.missing else "clear"
 
 
+# What a component cannot run without: it ends while that is down.
+NEEDS = {
+    "kube-apiserver": ("etcd",),
+    "kube-controller-manager": ("kube-apiserver", "etcd"),
+    "kube-scheduler": ("kube-apiserver", "etcd"),
+}
+
+
+def depends(component: str | None, other: str | None) -> bool:
+    """Tell whether a component cannot run without the other one."""
+    return other in NEEDS.get(component or "", ())
+
+
 @dataclass(frozen=True)
 class Fault:
     """One cause that evidence can prove. The catalogue's page and the README's table are generated from these.

@@ -202,6 +202,8 @@ FAULTS = (
         risk=2,
         needs=("system", "kubelet", "manifests", "instances", "component_end"),
         node=static_pods.down,
+        # Schedulers and controller managers lose their locks and exit while no API server answers.
+        explained_by=frozenset([("KM114", "kube-apiserver"), ("KM114", "etcd")]),
         references=(_STATIC_DOC,),
     ),
 )

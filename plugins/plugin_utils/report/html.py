@@ -153,7 +153,7 @@ def _view(number: int, key: str | None, version: str | None, run: Run, hosts: Se
     told = run.symptom.causes if run.symptom else ()
     return View(
         number, f"Cluster {key}" if proven else "Hosts of no proven cluster", f"Kubernetes {version or 'version unknown'}" if proven else "",
-        _places(hosts, said), matrix.make(hosts, said), tuple(_found(group) for group in words.alike(sorted(findings, key=words.finding_order))), tables,
+        _places(hosts, said), matrix.make(hosts, said), tuple(_found(group) for group in words.alike(words.in_order(findings))), tables,
         tuple(words.unknowns([item for item in verdicts if item.code not in told], hosts)), words.left_out(not_judged), tuple(words.fine(verdicts)),
         tuple(f"{note} ({words.coded(codes)})" for note, codes in _notes(verdicts).items()))
 

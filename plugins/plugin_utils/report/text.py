@@ -82,7 +82,7 @@ def _plan(page: Page, run: Run) -> None:
 
 
 def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> None:
-    findings = sorted((item for item in result.findings if item.cluster == key), key=words.finding_order)
+    findings = words.in_order(item for item in result.findings if item.cluster == key)
     verdicts = [item for item in result.verdicts if item.cluster == key]
     not_judged = [item for item in result.not_judged if item.cluster == key]
     hosts = [item for item in result.hosts if item.cluster == key]

@@ -62,6 +62,29 @@ def finding_order(item: model.Finding) -> tuple[int, str, str, str]:
     return rank, item.code, item.host or "", item.component or ""
 
 
+def in_order(findings: Iterable[model.Finding]) -> list[model.Finding]:
+    """Sort findings worst first, and a consequence below what it is because of."""
+    groups: dict[tuple[int, str], list[model.Finding]] = {}
+    for item in sorted(findings, key=finding_order):
+        groups.setdefault(finding_order(item)[:2], []).append(item)
+    found: list[model.Finding] = []
+    begun: set[tuple[int, str]] = set()
+
+    def visit(group: tuple[int, str]) -> None:
+        if group in begun:
+            return
+        begun.add(group)
+        causes = {code for item in groups[group] for code in item.because}
+        for other in groups:
+            if other[1] in causes:
+                visit(other)
+        found.extend(groups[group])
+
+    for group in groups:
+        visit(group)
+    return found
+
+
 def alike(findings: Iterable[model.Finding]) -> list[list[model.Finding]]:
     """Findings that say the same of several hosts and point at nothing of each host's own read as one."""
     groups: dict[object, list[model.Finding]] = {}

@@ -4,25 +4,29 @@
 from __future__ import annotations
 
 from tests.gate.runner import Stage
-from tests.gate.stages import code, install, lab, sanity
+from tests.gate.stages import code, install, lab, quick, sanity
 
-# Two run side by side: what takes long begins first, and the lab's first build
-# has the others for company. The lab itself has the machine to itself, because
-# the components of a cluster that starves do not keep their leases; the browser,
-# because it is measured.
+# The lab's build and the lab are the longest way through a run: they begin at once and go first.
+# The others run beside them, those without a time limit of their own while the lab compiles.
 ALL = [
-    Stage("lab-build", lab.build, nodes=True),
-    Stage("floor", code.floor),
-    Stage("docs", code.docs),
+    Stage("lab-build", lab.build, nodes=True, first=True),
+    Stage("lab", lab.lab, nodes=True, first=True),
     Stage("sanity-newest", sanity.newest),
     Stage("sanity-2.16", sanity.oldest),
+    Stage("docs", code.docs),
     Stage("lint", code.lint),
-    Stage("clone", install.clone),
+    Stage("floor", code.floor),
     Stage("package", install.package),
+    Stage("clone", install.clone),
+    Stage("unit", code.unit),
     Stage("molecule", lab.molecule, nodes=True),
     Stage("fresh", lab.fresh, nodes=True),
-    Stage("unit", code.unit, alone=True),
-    Stage("browser", code.browser, alone=True),
-    Stage("lab", lab.lab, alone=True, nodes=True),
-    Stage("secrets", code.secrets, alone=True),
+    Stage("browser", code.browser),
+    Stage("secrets", code.secrets, last=True),
 ]
+# What a contributor runs before a commit.
+QUICK = [
+    Stage("unit-quick", quick.unit, first=True),
+    Stage("lint-changed", quick.lint),
+]
+EVERY = [*ALL, *QUICK]

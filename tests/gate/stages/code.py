@@ -6,32 +6,46 @@ from __future__ import annotations
 import os
 import pathlib
 
-from tests.gate import counts, machine, venvs
+from tests.gate import counts, machine, progress, venvs
 from tests.gate.runner import Context
 
 NODE_CODE = ("plugins/modules", "plugins/module_utils")
 
 
-def pytest(context: Context, *arguments: str, label: str = "", timeout: float = 900, **extra: str) -> counts.Counts:
-    """Pytest in our environment, counted from its own record."""
+WORKERS = 2  # processes of a stage that runs its tests in parallel: the machines have two cores
+
+
+def pytest(context: Context, *arguments: str, label: str = "", timeout: float = 900,
+           **extra: str) -> counts.Counts:
+    """Run pytest in the environment of the tests, and count by its own record.
+
+    Tests that passed in an interrupted run on the same bytes count and are not run again.
+    """
     home = venvs.ensure("test")
-    record = machine.OUTPUT / "{0}{1}.xml".format(context.name, label)
+    stage = context.name + label
+    record = machine.OUTPUT / "{0}.xml".format(stage)
     record.unlink(missing_ok=True)
-    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()), PYTHONPATH=str(venvs.collections()), **extra)
+    passed, before = progress.tests_file(stage), progress.tests_file(stage + ".before")
+    done = progress.tests_passed(passed)
+    if passed.parent.is_dir():
+        before.write_text("".join(one + "\n" for one in done), encoding="utf-8")
+        extra = {"KUBEMEND_GATE_PASSED": str(passed), "KUBEMEND_GATE_BEFORE": str(before), **extra}
+    paths = str(venvs.collections())
+    env = machine.environment(ANSIBLE_COLLECTIONS_PATH=paths, **extra)
+    # The checkout too: each process of xdist loads tests.gate.resume.
+    env["PYTHONPATH"] = os.pathsep.join([paths, str(machine.ROOT)])
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
     returncode, _text = context.run(
-        [home / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junit-xml", record, *arguments],
-        env=env, timeout=timeout)
-    return counts.from_junit(record, returncode)
+        [home / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+         "-p", "tests.gate.resume", "--junit-xml", record, *arguments], env=env, timeout=timeout)
+    return counts.from_junit(record, returncode, len(done))
 
 
 def unit(context: Context) -> counts.Counts:
-    """Full: every property test looks further, by seeds of its own (tests/unit/conftest.py)."""
-    found = counts.Counts()
+    """Run the unit tests in parallel. Full: every property test looks further (tests/unit/conftest.py)."""
     extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {}
-    for label, folder in (("", "tests/unit"), ("-gate", "tests/gate"), ("-faults", "tests/faults")):
-        found.add(pytest(context, folder, label=label, timeout=4 * 3600 if context.full else 7200, **extra))
-    return found
+    return pytest(context, "tests/unit", "tests/gate", "tests/faults", "-n", str(WORKERS),
+                  "--dist", "worksteal", timeout=6 * 3600 if context.full else 3600, **extra)
 
 
 def secrets(context: Context) -> counts.Counts:

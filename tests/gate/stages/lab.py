@@ -22,17 +22,22 @@ HOUR = 3600
 
 
 def build(context: Context) -> counts.Counts:
-    """What the lab is made from, cached outside the checkout; only the first run takes minutes."""
-    from tests.lab import host
+    """Make what the lab of this run needs, cached outside the checkout; only the first run takes minutes."""
+    from tests.lab import drawn, host, paths, results
 
     found = counts.Counts()
-    for pin in sorted((venvs.PINS / "go").glob("kubernetes-v*")):
-        version = pin.name.partition("-")[2]
+    possible = []
+    for version in paths.pinned():
         reason = host.version_unavailable_reason(version)
         if reason:
             found.skipped.append(reason)
-            continue
-        returncode, _text = context.run([sys.executable, "-m", "tests.lab", "build", "--k8s", version], timeout=HOUR)
+        else:
+            possible.append(version)
+    if not context.full:
+        possible = [drawn.release(possible, results.tree()["commit"])]
+    for version in possible:
+        returncode, _text = context.run(
+            [sys.executable, "-m", "tests.lab", "build", "--k8s", version], timeout=HOUR)
         found.check("python -m tests.lab build --k8s " + version, returncode == 0)
     return found
 
@@ -102,4 +107,6 @@ def lab(context: Context) -> counts.Counts:
     extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {"KUBEMEND_DRAW": "1"}
     if context.full and os.environ.get("CASES"):
         extra["KUBEMEND_CASES"] = os.environ["CASES"]
+    if context.resumed:
+        extra["KUBEMEND_RESUMED"] = "1"
     return pytest(context, "tests/lab", timeout=12 * HOUR if context.full else 4200, **extra)

@@ -2,7 +2,7 @@
 """Every API server is gone while the two leaders run on: the nodes alone must tell."""
 from __future__ import annotations
 
-from ..staticpod import API_SERVER, MANIFESTS, manifest, processes
+from ..staticpod import API_SERVER, MANAGER, MANIFESTS, SCHEDULER, manifest, processes
 from .two_leaders import TwoLeaders
 
 ASIDE = "/etc/kubernetes/lab-api-down"
@@ -37,6 +37,11 @@ class ApiDown(TwoLeaders):
 
     def expect_unknown(self, cluster, target):
         return {("KM113", None)}
+
+    def consequences(self, cluster, target):
+        """Who cannot renew its lock exits; the kubelet starts it again until an API server answers."""
+        return {("KM114", master.name, component)
+                for master in cluster.of_role("master") for component in (MANAGER, SCHEDULER)}
 
 
 INCIDENT = ApiDown()

@@ -2,18 +2,18 @@
 """One inventory with the hosts of two clusters: the healthy one must not be judged by the broken one."""
 from __future__ import annotations
 
-from .. import inventory, paths
+from .. import inventory
 from .two_leaders import TwoLeaders
 
 PREFIX = "other-"
 
 
 def other_cluster(mine):
-    """A cluster of another version: brought up, or as it is where it is healthy and nothing in it is broken on purpose."""
-    from ..cluster import Cluster  # the cluster module need not know its incidents, nor they it at import
+    """A small cluster of the same release: the lab has only that one built."""
+    # The cluster module need not know its incidents, nor they it at import.
+    from ..cluster import Cluster
 
-    k8s = next(version for version in paths.pinned() if version != mine.k8s)
-    return Cluster(k8s, mine.masters, mine.workers, mine.timers).up()
+    return Cluster(mine.k8s, 1, 0, mine.timers, name=f"{mine.name}-other")
 
 
 class TwoClusters(TwoLeaders):
@@ -21,8 +21,12 @@ class TwoClusters(TwoLeaders):
     title = "two leaders, in an inventory that holds a healthy cluster too"
 
     def audit(self, cluster, target):
-        other = other_cluster(cluster)
+        other = other_cluster(cluster).up()
         return {"args": [], "inventory": inventory.merge(cluster.inventory_data(), other.inventory_data(PREFIX))}
+
+    def undo(self, cluster, target):
+        other_cluster(cluster).down()
+        super().undo(cluster, target)
 
 
 INCIDENT = TwoClusters()

@@ -57,6 +57,7 @@ PLAY = """
         content: "{{ {'locks': locks, 'released': released.results, 'decided': decided, 'applied': applied.results} | to_json }}"
         dest: "{{ folder }}/results.json"
 """ % {"run": RUN}
+PLAYBOOK_FIXTURES = {"ran"}
 CASES = [
     {"case": "good", "host": "done"}, {"case": "good", "host": "done"}, {"case": "good", "host": "rolled", "id": "02-x"},
     {"case": "good", "host": "done", "id": "03-x"},

@@ -30,6 +30,7 @@ cat > sent.$host; echo $PPID > asked.$host
 for _ in {1..6000}; do [ -e gone ] && break; sleep 0.1; done
 printf '\\n%%s %%s\\n' "$(grep -ao 'KUBEMEND-[0-9a-f]*' sent.$host | tail -1)" '%s'
 """
+PLAYBOOK_FIXTURES = {"asked"}
 PLAY = """
 - hosts: localhost
   gather_facts: false

@@ -20,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.action import pod_logs_inf
 from ansible_collections.kubemend.remediation.plugins.module_utils import pod_logs
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import log_merge, node_program
 
+PLAYBOOK_FIXTURES = {"folder"}
 PLAY = """
 - hosts: all
   gather_facts: false

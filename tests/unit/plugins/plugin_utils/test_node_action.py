@@ -21,6 +21,7 @@ from ansible_collections.kubemend.remediation.plugins.action import node_evidenc
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, node_program
 
 # Plays ssh: the last argument is what the node's shell gets. FAKE_HOST is the host's address.
+PLAYBOOK_FIXTURES = {"run"}
 SSH = r'''#!/bin/bash
 command="${@: -1}"
 case " $* " in

@@ -283,3 +283,13 @@ def test_the_pages_of_faults_are_named_once_where_they_are_installed_and_somethi
     told = rendered(findings=(finding(), finding(host="m3")), run_data=run(pages="/c/docs/faults"))
     assert told.count("about a code: /c/docs/faults/<code>.md\n") == 1 and finding().docs == "docs/faults/KM101.md"
     assert "about a code" not in rendered(findings=(finding(),)) + rendered(run_data=run(pages="/c/docs/faults"))
+
+
+def test_a_consequence_stands_below_its_cause_whatever_their_severities():
+    report = rendered(findings=(
+        finding("KM108", summary="stale", because=("KM902",)), finding("KM101", summary="first"),
+        finding("KM902", "m1", None, "info", summary="interrupted"),
+        finding("KM114", "m1", "kube-apiserver", summary="no server"),
+        finding("KM114", "m1", "kube-scheduler", summary="no lock", because=("KM114",))))
+    told = ["first", "interrupted", "stale", "no server", "no lock"]
+    assert sorted(told, key=report.index) == told

@@ -197,3 +197,16 @@ def test_where_nobody_leads_it_is_why(world, component, code):
     (["F1124 07:00:00.000000 1 server.go:1] boom", "panic: x"], "panic: x")])
 def test_the_last_word(lines, word):
     assert static_pods.last_word(lines) == word
+
+
+@pytest.mark.parametrize(("host", "because"), [("m2", ("KM114",)), ("m1", ())])
+def test_one_that_is_down_with_the_api_server_of_its_node_is_a_consequence(world, host, because):
+    """A scheduler exits when it loses its lock; the API server of another node is no reason."""
+    stop(world)
+    ended(world)
+    server = "kube-apiserver"
+    world.manifest(host, server, "--secure-port=6443")
+    running = world.data(host, "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != server]
+    told = {(one.host, one.component): one.because for one in found(world)}
+    assert told == {(host, server): (), ("m2", SCHEDULER): because}
