@@ -126,7 +126,7 @@ def _refusals(record, facts, depth):
         return []
     found = _load(known) + _checks(known) + _needs(known, depth) + _paths(known)
     if not any(one.past and one.now for one in found):
-        found += _step(known) + _result(known)
+        found += _step(known) + _result(known) + _before(known)
     if not any(one.past for one in found):
         found += _limit(known)
     return sorted(found, key=lambda one: (not one.past, not one.now))[:MAX]
@@ -427,6 +427,20 @@ def _mended(known, status, line):
 def _changed_since(known, one):
     changed, ended = _number(one.get("changed_at")), _number(known.get("ended_at"))
     return one.get("state") == "ok" and None not in (changed, ended) and changed > ended
+
+
+def _before(known):
+    """A program of ExecStartPre= ended badly: its own never began, and may begin the next time."""
+    if not _over(known) or known.get("exec_main_status"):
+        return []
+    rows = [one for one in _items(known.get("paths")) if one.get("setting") == "ExecStartPre"]
+    one = next((one for one in rows if _number(one.get("ended"))), None)
+    if one is None:
+        return []
+    what = "ExecStartPre=%s ended with status %d, so that its own program did not begin" % (
+        _text(one.get("name")), one["ended"])
+    cure = "see journalctl -u %s, and correct what that program says" % _name(known)
+    return [Refusal(what, cure, False, True, _said(known, "ontrol process exited"), None)]
 
 
 def _limit(known):

@@ -136,8 +136,11 @@ def _start(scene: Scene, service: Service) -> Step:
 
 def _refused(scene: Scene, service: Service) -> str | None:
     """What systemd would refuse of a start now: one that cannot succeed is not planned."""
+    if service.enable != ENABLE:
+        return start_refused.now(scene.document, service.facts)
     lines = control_plane.lines(control_plane.data(scene.document, "kubelet_end").get("lines"))
-    return start_refused.now(scene.document, service.facts, lines if service.enable == ENABLE else ())
+    first = {one.unit.name for one in _runtimes(scene) if _down(one.unit) and not _refused(scene, one)}  # started before the kubelet
+    return start_refused.now(scene.document, service.facts, lines, first)
 
 
 def _kubelet(scene: Scene) -> Service:

@@ -288,7 +288,8 @@ TESTS = {"PathExists": _exists, "PathIsDirectory": _directory, "PathIsSymbolicLi
 def paths(block, written=()):
     """[{setting, name, state, changed_at, path, line}] of what its start needs.
 
-    state: ok, missing, no_directory, no_file, not_executable, or why it cannot be told.
+    state: ok, missing, no_directory, no_file, not_executable, or why it cannot be told;
+    ended: of a program the status with which it ended.
     """
     def one(name):
         return block.get(name, [""])[0]
@@ -298,8 +299,9 @@ def paths(block, written=()):
         place = one("WorkingDirectory")
         if place.startswith("/"):  # neither ~, nor optional (!/path, of old ones -/path)
             found.append(_path("WorkingDirectory", place, _directory, "no_directory", written))
-        found += [_path(key, name, _executable, "not_executable", written)
-                  for key in ("ExecStartPre", "ExecStart") for name in _programs(block, key)]
+        for key in ("ExecStartPre", "ExecStart"):
+            found += [dict(_path(key, name, _executable, "not_executable", written), ended=ended)
+                      for name, ended in _programs(block, key)]
     found += [_path("EnvironmentFile", name, _file, "no_file", written)
               for name in _environment(block)]
     if one("DynamicUser") != "yes":
@@ -315,11 +317,18 @@ def _file(path):
 
 
 def _programs(block, key):
-    """The paths of its programs whose failure is not ignored."""
-    rows = [value for value in block.get(key, []) if "path=" in value]
-    told = [value.split("path=", 1)[1].split(" ; ", 1)[0] for value in rows
-            if "ignore_errors=yes" not in value]
-    return [path for path in told if path.startswith("/")]
+    """[(path, status)] of its programs whose failure is not ignored; None of one that did not end.
+
+    `code=exited ; status=1` in a row of `systemctl show`, `status=1/FAILURE` in one of 219.
+    """
+    found = []
+    for value in block.get(key, []):
+        path = value.partition("path=")[2].partition(" ; ")[0]
+        code, dummy, rest = value.rpartition(" ; status=")
+        status = rest.split(" ")[0].partition("/")[0]
+        if path.startswith("/") and "ignore_errors=yes" not in value:
+            found.append((path, _number(status) if code.endswith("code=exited") else None))
+    return found
 
 
 def _environment(block):

@@ -220,6 +220,13 @@ def test_units_that_need_each_other_end():
     assert len(refusals({}, dict(IDLE, needs=[one]))) < 2
 
 
+@pytest.mark.parametrize(("ended", "said"), [(1, True), (0, False), (None, False), ("1", False)])
+def test_a_program_before_its_own_that_ended_badly_is_named(ended, said):
+    found = refusals(failed(0), {"paths": [{"setting": "ExecStartPre", "name": "/bin/false", "state": "ok", "ended": ended}]})
+    assert [(one.now, one.past) for one in found] == ([(False, True)] if said else [])
+    assert not said or "ExecStartPre=/bin/false" in found[0].what and "status 1" in found[0].what
+
+
 # -- the rest ---------------------------------------------------------------------------------------------------------------------------------------
 
 def test_the_limit_of_starts_is_named_and_no_reason_against_a_start():

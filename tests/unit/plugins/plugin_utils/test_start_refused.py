@@ -121,6 +121,16 @@ def test_a_kubelet_behind_a_mask_that_would_not_start_stays_masked(node):
     assert len(steps) == 2 and not any(step.allowed for step in steps) and "ConditionPathExists=/gone" in steps[0].blocked_by
 
 
+def test_a_runtime_that_the_same_plan_starts_is_no_reason_against_its_kubelet(world):
+    node, name = Runtime(world), "containerd.service"
+    lost = {**FAILED, "name": name, "exec_main_status": 1, "unit_file_state": "enabled"}
+    Node(world).set(IDLE, {"needs": [{**lost, "how": "Requires", "ordered": True}], "condition_result": None})
+    node.set(unit={**lost, "main_pid": 0}, asked=False, calls={})
+    assert [(step.remedy, step.allowed) for step in node.steps()] == [(node_plan.START_RUNTIME, True), (node_plan.START, True)]
+    node.set(unit={**lost, "exec_main_status": 226, "main_pid": 0}, asked=False, calls={})
+    assert [(step.remedy, step.allowed) for step in node.steps()] == [(node_plan.START_RUNTIME, False), (node_plan.START, False)]
+
+
 # -- systemd's lines in the kubelet's journal, of old and of new ones ------------------------------------------------------------------------------
 
 OLD = [entry("Failed at step CHDIR spawning /usr/local/bin/kubelet: No such file or directory", "systemd", 4711),

@@ -196,6 +196,14 @@ def test_what_a_start_needs(tmp_path):
     assert states(User="4711", DynamicUser="no") == [("User", "ok")] and states(User="x", DynamicUser="yes") == []
 
 
+@pytest.mark.parametrize(("row", "ended"), [
+    ("code=exited ; status=1 }", 1), ("code=exited ; status=0 }", 0), ("code=(null) ; status=0/0 }", None), ("code=exited ; status=203/EXEC }", 203),
+    ("code=killed ; status=9/KILL }", None)])
+def test_how_a_program_before_its_own_ended(row, ended):
+    show = "{ path=/bin/false ; argv[]=/bin/false ; ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=302 ; " + row
+    assert [one["ended"] for one in unit_start.paths({"ExecStartPre": [show]})] == [ended]
+
+
 @pytest.mark.parametrize("folder", ["", "~", "!/gone", "-/gone", "[not set]"])
 def test_a_working_directory_that_may_be_missing_is_not_looked_at(folder):
     assert states(WorkingDirectory=folder) == [] and states(WorkingDirectory="/gone", RootDirectory="/srv") == []
