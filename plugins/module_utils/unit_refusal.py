@@ -227,6 +227,8 @@ def _unmet(known, rows, asserts):
         return None
     is_now = bool(failing) or not rows
     failing = failing or _failing(rows, lambda one: one.get("last")) or []
+    # A daemon-reload makes systemd forget which of them it was.
+    failing = failing or (rows if len(rows) == 1 else [])
     texts = [_shown(one, is_now) for one in failing[:3]]
     verb = "refuses" if asserts else "skips"
     told = " and ".join(texts) or "%s %s of it was not met" % (

@@ -88,13 +88,19 @@ def causes(why: Why) -> str:
     """Why it does not run, as clauses behind its state: what systemd refused, else its last words."""
     refused, coming = start_refused.past(why.refused), start_refused.future(why.refused)
     told = ""
-    if refused is not None and not _own(why):
-        told = "" if refused.what == why.state.why else f"; {refused.what}"
-    elif why.death is not None:
-        clause = words(why.death.cause, why.death.what)
-        certain = why.death.certain or why.death.cause == death.UNKNOWN
-        told = f"; {clause}{quoted(why)}" if certain else f"; its last words may mean: {clause}"
-    return told + (f"; {start_refused.WOULD_NOT}{coming.what}" if coming is not None else "")
+    if refused is not None and refused.what != why.state.why and not _own(why):
+        told = f"; {refused.what}"
+    return told + _died(why, refused is not None) + (f"; {start_refused.WOULD_NOT}{coming.what}" if coming is not None else "")
+
+
+def _died(why: Why, refused: bool) -> str:
+    """Its last words as clauses. refused: whether what systemd refused is told before them."""
+    if why.death is None or (refused and why.death.cause in (death.STEP, death.EXECUTABLE, death.RESOURCES)):
+        return ""
+    clause = words(why.death.cause, why.death.what)
+    if why.death.cause == death.UNKNOWN:
+        return quoted(why) if refused else f"; {clause}{quoted(why)}"
+    return f"; {clause}" if why.death.certain else f"; its last words may mean: {clause}"
 
 
 def started(kind: str, unit: str) -> str:

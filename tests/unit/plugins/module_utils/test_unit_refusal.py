@@ -141,6 +141,12 @@ def test_one_that_is_met_now_is_no_reason_against_a_start():
     assert (found.now, found.past) == (False, True) and "ConditionPathExists=/x" in found.what and "Wed" in found.what
 
 
+def test_one_of_which_a_reload_made_systemd_forget_the_result_is_named_where_it_is_the_only_one():
+    one = check(met=True, last=None)
+    assert "ConditionPathExists=/x" in only(dict(IDLE, checks=[one], condition_result=False)).what
+    assert "ConditionPathExists=/x" not in only(dict(IDLE, checks=[one, one], condition_result=False)).what
+
+
 def test_one_that_would_not_be_met_now_did_not_refuse_the_last_start():
     found = only(dict(IDLE, checks=[check()], condition_result=True))
     assert (found.now, found.past) == (True, False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, node_plan, plan, start_refused
-from tests.unit.plugins.plugin_utils.kubelet_words import entry, klog, systemd
+from tests.unit.plugins.plugin_utils.kubelet_words import entry, fatal, klog, systemd
 from tests.unit.plugins.plugin_utils.test_node_runtime import Node as Runtime
 
 CODES = frozenset(("KM501", "KM502", "KM503", "KM508"))
@@ -172,6 +172,14 @@ def test_the_last_line_and_its_log_are_quoted(node, lines, quoted):
     ended = systemd("kubelet.service: Main process exited, code=exited, status=3/NOTIMPLEMENTED")
     found = node.set({**FAILED, "exec_main_status": 3}, None, [*lines, ended]).finding()
     assert quoted in found.summary and "journal of kubelet.service" in found.summary and "(status 3)" in found.summary
+
+
+def test_the_limit_of_starts_hides_no_cause(node):
+    swap = fatal("failed to run Kubelet: Running with swap on is not supported, please disable swap!")
+    lines = [swap, systemd("kubelet.service: Main process exited, code=exited, status=255/EXCEPTION"),
+             systemd("kubelet.service: Failed with result 'exit-code'."), systemd("kubelet.service: Start request repeated too quickly.")]
+    found = node.set({**FAILED, "exec_main_status": 255}, None, lines).finding()
+    assert "limit of starts" in found.summary and "swap is on (KM504)" in found.summary and node.steps()[0].allowed
 
 
 # -- the runtime ------------------------------------------------------------------------------------------------------------------------------------
