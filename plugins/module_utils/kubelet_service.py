@@ -16,8 +16,8 @@ __metaclass__ = type
 
 import time
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, guard, journal, kubelet_restart, proof
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, cri, files, kubelet, procfs, runtime, spec, unit
+from ansible_collections.kubemend.remediation.plugins.module_utils import change, durable, guard, journal, kubelet_restart, proof, unit_refusal
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, cri, files, kubelet, procfs, runtime, spec, unit, unit_start
 from ansible_collections.kubemend.remediation.plugins.module_utils.durable import ChangeError
 
 ENABLE, START = "enable_kubelet", "start_kubelet"
@@ -111,6 +111,7 @@ def _demand_start(name, now, host):
         return  # somebody was quicker; whether it is well is what the proof says
     if now["active"] not in DOWN:
         raise guard.Refused("the evidence is old: %s is %s (%s), not stopped; %s" % (_spoken(name, host), now["active"], now["sub"], guard.OLD))
+    _demand_accepted(name, host)
     if name in RUNTIMES:
         return
     found = kubelet_restart.look(host)
@@ -118,6 +119,17 @@ def _demand_start(name, now, host):
         raise guard.Refused("a kubelet runs on %s beside its unit (pid %d): end it first, or find out who started it" % (host, found.pid))
     if found.evidence["unit"] and found.evidence["unit"]["name"] == kubelet.UNIT:
         kubelet_restart.demand_start(found, host)
+
+
+def _demand_accepted(name, host):
+    """systemd would start it now, as far as that can be seen; guard.Refused. What it does not tell is left to the proof of the start."""
+    try:
+        facts = unit_start.every([name])
+    except command.CommandError:
+        return
+    refused = unit_refusal.now({}, facts[0] if facts else {})
+    if refused:
+        raise guard.Refused("nothing was started: %s of %s: %s; %s" % (name, host, refused.what, refused.cure))
 
 
 def _ask(*words):

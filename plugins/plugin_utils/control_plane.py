@@ -105,6 +105,11 @@ def data(document: Mapping[str, Any], collector: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def lines(value: Any) -> list[str]:
+    """The texts of a list of lines of a log; [] where it is none."""
+    return [one for one in value if isinstance(one, str)] if isinstance(value, (list, tuple)) else []
+
+
 def status(document: Mapping[str, Any], collector: str) -> str:
     """A collector's status; not_asked when the document does not hold it."""
     return document.get("collectors", {}).get(collector, {}).get("status", "not_asked")

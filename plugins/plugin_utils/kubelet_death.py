@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.module_utils import unit_refusal
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import kubelet_starts, kubelet_unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_starts import Last, Start
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
@@ -26,9 +27,11 @@ CPU_MANAGER_STATE, MEMORY_MANAGER_STATE, STATE_FILE = "cpu_manager_state", "memo
 CLIENT_CERTIFICATE, CGROUP_V1, KERNEL_DEFAULTS, CGROUP_DRIVER = "client_certificate", "cgroup_v1", "kernel_defaults", "cgroup_driver"
 RUNTIME, INOTIFY, LIMITS, PORT_IN_USE, NODE_NAME = "runtime", "inotify", "limits", "port_in_use", "node_name"
 DISK_FULL, OOM_KILL, EXECUTABLE, UNKNOWN = "disk_full", "oom_kill", "executable", "unknown"
+CGROUP, STEP, RESOURCES = "cgroup", "step", "resources"
 
 FOLLOW = 20  # lines that other goroutines may still write between a last word and the exit
-_STATUS = {203: EXECUTABLE, 205: LIMITS}  # systemd.exec(5): EXIT_EXEC, EXIT_LIMITS; systemd's own, no kubelet ends with them
+# Statuses of systemd's own, before the program begins: no kubelet ends with them.
+_STATUS = {**dict.fromkeys(range(unit_refusal.FIRST, unit_refusal.LAST + 1), STEP), 203: EXECUTABLE, 205: LIMITS}
 _FAILED = frozenset(("exit-code",)) | kubelet_unit.START_LIMIT
 
 # (cause, text, what). A text begins where the line does, or behind a colon, a comma or a bracket; "(?P<q…>\d+)" stands for a quoted part.
@@ -82,7 +85,12 @@ _TEXTS = tuple((cause, re.compile(r"(?:^|[:,] |\[)(?:" + text + ")"), what) for 
     (INOTIFY, r"(?:inotify_add_watch|couldn't watch|failed to watch) \S+: no space left on device", "max_user_watches"),
     # k/k#112364, minikube#4500
     (PORT_IN_USE, r"listen (?:tcp|udp)[46]? (?P<w>\S+): bind: address already in use", "{w}"),
-    (DISK_FULL, r"(?:(?:mkdir|open|write|rename|symlink) (?P<w>/[^:]+): )?no space left on device", "{w}"),
+    # k/k#61937, k/k#96701: the errno is of the cgroup file system, and no disk is full
+    (CGROUP, r"(?P<v>\w{1,40}) (?P<w>/sys/fs/cgroup[^:]*): (?P<x>no space left on device|cannot allocate memory|read-only file system|permission denied"
+             r"|operation not permitted|device or resource busy|no such file or directory|invalid argument|input/output error)", "{v} {w}: {x}"),
+    # Only with the path that it is about, on a file system that is on a disk or in memory
+    (DISK_FULL, r"(?:mkdir|mkdirat|open|openat|write|rename|symlink|link|create|truncate|sync|fsync|close|copy) "
+                r"(?P<w>/(?!sys/|proc/|dev/(?!shm))[^:]+): (?:no space left on device|disk quota exceeded)", "{w}"),
     # m both
     (BAD_CONFIGURATION, r"failed to load [Kk]ubelet (?:config|dropin) file|failed to validate kubelet (?:configuration|flags)"
                         r"|invalid configuration: |unable to load client CA file |strict decoding error: |Failed to load kubelet config file: "
@@ -169,20 +177,32 @@ def _by_unit(start: Start | None, unit: Unit) -> Death | None:
     line = _clean(next((one.raw for one in start.lines if "Failed at step " in one.text), start.exit_line), 400) if start is not None else ""
     if unit.result == "oom-kill" or (start is not None and start.result == "oom-kill"):
         return Death(OOM_KILL, "", line, unit.result == "oom-kill")
+    if unit.result == "resources":  # systemd came to no process, whatever an earlier one said
+        return Death(RESOURCES, "", "", True)
     if exited is not None and exited[0] == "exited" and exited[1] in _STATUS:
-        return Death(_STATUS[exited[1]], "", line, unit.status == exited[1] and unit.result in _FAILED)
+        return Death(_STATUS[exited[1]], _step(exited[1]), line, unit.status == exited[1] and unit.result in _FAILED)
     if exited is None and unit.status in _STATUS and unit.result in _FAILED:
-        return Death(_STATUS[unit.status], "", line, True)
+        return Death(_STATUS[unit.status], _step(unit.status), line, True)
     return None
+
+
+def _step(status: int) -> str:
+    """The step that systemd could not make, as it writes it; "" for those that have a cause of their own."""
+    if _STATUS[status] != STEP:
+        return ""
+    name = unit_refusal.STEPS.get(status, ("",))[0]
+    return f"{status}/{name}" if name else str(status)
 
 
 def _nameless(start: Start, unit: Unit) -> Death | None:
     """An end without a last word: killed, or a kubelet that says nothing."""
     if start.exit is not None:
-        return Death(UNKNOWN, f"{'status' if start.exit[0] == 'exited' else 'signal'} {start.exit[1]}", _clean(start.exit_line, 400))
+        line = kubelet_starts.last_error(start) or (start.lines[-1].raw if start.lines else start.exit_line)
+        return Death(UNKNOWN, f"{'status' if start.exit[0] == 'exited' else 'signal'} {start.exit[1]}", _clean(line, 400))
     if unit.result in ("", "success"):
         return None
-    return Death(UNKNOWN, unit.result, _clean(start.lines[-1].raw, 400) if start.lines else "")
+    line = kubelet_starts.last_error(start) or (start.lines[-1].raw if start.lines else "")
+    return Death(UNKNOWN, unit.result, _clean(line, 400))
 
 
 def _cause(final: Last) -> tuple[str, str]:

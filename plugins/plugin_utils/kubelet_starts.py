@@ -25,6 +25,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import klog
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 
 MAX_LINES = 5000
 LONGEST = 4096  # last words are short; what is longer are dumps of configurations
@@ -41,6 +42,8 @@ _AGAIN = re.compile(r"(?:\S{1,255}: )?Scheduled restart job\b|\S{1,255} (?:Servi
 _HEADER = re.compile(r"([IWEF])\d{4} \d\d:\d\d:\d\d\.\d{1,9} +(\d{1,10}) [\w.-]{1,80}\.go:\d{1,6}\] ")
 _LOGRUS = re.compile(r'time="[^"]{1,64}" level=(fatal|error) msg="((?:[^"\\]|\\.)*)"')
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\\?$)', re.DOTALL)  # one that is not closed reaches to the end: no second try, whatever comes
+_WORSE = re.compile(r"^(?:Error|panic|fatal error|error): |level=(?:error|fatal|panic)|"
+                    r"\b(?:[Ff]ailed|[Cc]annot|[Uu]nable)\b")
 _RUNE = re.compile(r"invalid character '\\?\"'")  # of a JSON parser: the one quote that is none
 _MESSAGE = re.compile(r'"([^"\\]{1,80})"')
 # Structured messages after which the kubelet calls os.Exit(1).
@@ -154,6 +157,29 @@ def about(start: Start, words: str) -> list[tuple[klog.Line, str]]:
             if len(found) == MAX_ABOUT:
                 break
     return found
+
+
+def last_error(start: Start) -> str:
+    """The last line of this start that its program marks as an error, else "".
+
+    It need not be why the process ended: it is quoted where no cause is known.
+    """
+    for said in reversed(start.lines):
+        header = _HEADER.match(said.text)
+        if header is not None:
+            if header.group(1) in "EF":
+                return said.raw
+        elif _LOGRUS.match(said.text) or _WORSE.search(said.text):
+            return said.raw
+    return ""
+
+
+def quoted(line: str, unit: str) -> str:
+    """A line and the log that it is of, for a sentence in which no cause is known."""
+    said = one_line(line.partition("]: ")[2] or line, 200)
+    header = _HEADER.match(said)
+    worse = (header is not None and header.group(1) in "EF") or bool(_WORSE.search(said))
+    return f"the last {'error' if worse else 'line'} in the journal of {one_line(unit, 80)}: {said}"
 
 
 def masked(text: str) -> tuple[str, tuple[str, ...]]:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.module_utils import unit_refusal
+
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 RUNNING, STARTING, LOOPING, GAVE_UP, FAILED, STOPPED, STOPPING, FENCED, ABSENT = (
     "running", "starting", "looping", "gave_up", "failed", "stopped", "stopping", "fenced", "absent")
@@ -39,6 +41,8 @@ _BOOT = {
     "bad": (NO, "systemd cannot read its file"),
     "invalid": (NO, "systemd cannot read its file"),
 }
+# Results whose name alone tells an operator too little. What systemd refuses is told beside them.
+_TOLD = frozenset(("protocol", "timeout", "watchdog"))
 _LOAD_FAILED = frozenset(("error", "bad-setting"))
 
 
@@ -181,7 +185,8 @@ def _down(one: Unit) -> State:
 
 
 def _ending(one: Unit) -> str:
-    words = [f"result {one.result}"] if one.result else []
+    means = f": {unit_refusal.RESULTS[one.result]}" if one.result in _TOLD else ""
+    words = [f"result {one.result}{means}"] if one.result else []
     words += [f"status {one.status}"] if one.status is not None and one.result in ("exit-code", "signal", "core-dump") else []
     return ", ".join(words) or "nothing is known of its end"
 

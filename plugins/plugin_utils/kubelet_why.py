@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_death, kubelet_starts, kubelet_unit, remember
+from ansible_collections.kubemend.remediation.plugins.module_utils.unit_refusal import Refusal
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    control_plane, kubelet_death, kubelet_starts, kubelet_unit, remember, start_refused)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_death import Death
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import State, Unit
 
@@ -29,7 +31,7 @@ _AGAIN = re.compile(r"Scheduled restart job|scheduling restart")
 class Why:
     """state: as systemd and the journal say; death: what it died of, as far as that is told; since: when it ended last; last: its last line.
 
-    asked: whether the end of the journal was brought; runs: whether a kubelet runs that is not its unit's.
+    asked: whether the end of the journal was brought; runs: whether a kubelet runs that is not its unit's; refused: what systemd refuses of its start.
     """
 
     unit: Unit
@@ -39,6 +41,7 @@ class Why:
     last: str
     asked: bool
     runs: bool
+    refused: tuple[Refusal, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -64,7 +67,11 @@ def read(document: Mapping[str, Any]) -> Why | None:
     process = isinstance(kubelet.get("process"), Mapping) and kubelet.get("argv_source") == "process"
     alive = process and state.kind in ENDED and state.kind != kubelet_unit.LOOPING
     last = next((line for line in reversed(lines) if _TIME.match(line)), "")
-    return Why(unit, state, death, _since(last), last, isinstance(told, (list, tuple)), alive)
+    refused = tuple(start_refused.of(document, facts, lines)) if state.kind in ENDED else ()
+    past = start_refused.past(refused)
+    if state.kind == kubelet_unit.STOPPED and past is not None:
+        state = replace(state, why=past.what)  # nobody stopped it
+    return Why(unit, state, death, _since(last), last, isinstance(told, (list, tuple)), alive, refused)
 
 
 def _state(unit: Unit, lines: Sequence[str], document: Mapping[str, Any]) -> State:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service, unit_unmask
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, fencing, kubelet_unit
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, fencing, kubelet_unit, start_refused
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests, node_runtime
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, label, left_out
@@ -120,14 +120,27 @@ def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
     unfit = _not_enabled(unit)
     diff = f"systemctl is-enabled {unit.name}: {unit.file_state} -> {kubelet_service.ENABLED}\n"
     note = "without systemd's daemon-reload; a revert disables it again, which stops nothing"
+    refused = _refused(scene, service) if _down(unit) else None
+    if refused:
+        note += f"; it alone does not start the unit: {refused}"
     step = _step(scene, service, service.enable, _blocked(scene, unit) or unfit, diff, note)
-    return [step] if unfit or not _down(unit) or _loads(scene) else [step, _start(scene, service)]
+    return [step] if unfit or not _down(unit) or refused or _loads(scene) else [step, _start(scene, service)]
 
 
 def _start(scene: Scene, service: Service) -> Step:
     diff = f"systemctl is-active {service.unit.name}: {service.unit.active} -> active\n"
     ends = _ends(scene)
-    return _step(scene, service, service.start, _blocked(scene, service.unit) or _loads(scene), diff, _effects(service, ends), 3 if ends else None)
+    blocked = _blocked(scene, service.unit) or _refused(scene, service) or _loads(scene)
+    return _step(scene, service, service.start, blocked, diff, _effects(service, ends), 3 if ends else None)
+
+
+def _refused(scene: Scene, service: Service) -> str | None:
+    """What systemd would refuse of a start now: one that cannot succeed is not planned."""
+    if service.enable != ENABLE:
+        return start_refused.now(scene.document, service.facts)
+    lines = control_plane.lines(control_plane.data(scene.document, "kubelet_end").get("lines"))
+    first = {one.unit.name for one in _runtimes(scene) if _down(one.unit) and not _refused(scene, one)}  # started before the kubelet
+    return start_refused.now(scene.document, service.facts, lines, first)
 
 
 def _kubelet(scene: Scene) -> Service:

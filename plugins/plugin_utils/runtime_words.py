@@ -13,17 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import errno_words
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 
-_DISK = "df -h and df -i of its folder (/var/lib/containerd, /var/lib/containers, /var/lib/docker); make room"
 _STATUS = {203: ("systemd cannot execute its program (203/EXEC)",
                  "see whether the program of ExecStart is there and may be executed (ls -lZ), and install it again"),
            205: ("a limit of its unit is above what it can have, 205/LIMITS (KM409)", "lower LimitNOFILE= and its like where systemctl cat shows them")}
-# (text, what it is, what is done about it). What a disk or a file is to blame for comes first: CRI-O opens its storage while it validates its configuration.
+# (text, what it is, what is done about it). An errno whose path or operation is known comes before these: CRI-O opens its storage while it validates its
+# configuration. What a file is to blame for comes first.
 _TEXTS = tuple((re.compile(text, re.IGNORECASE), what, cure) for text, what, cure in (
-    (r"no space left on device", "a disk is full, or no inotify watches are left (KM403)", _DISK),
-    (r"too many open files", "it has no file or inotify instance left (KM401 to KM404)", "the playbook too_many_open_files shows which, and raises it"),
-    (r"read-only file system", "a file system of its own is read-only (KM521)", "see why (journalctl -k), and mount it for writing"),
     # encoding/json, of docker's files and of CRI-O's older ones; "... volatile-containers.json: []*storage.Container: decode slice: expect [ or n, but found
     # \x00" of CRI-O's newer ones (json-iterator), where a power cut left zeros
     (r"unexpected end of json input|invalid character '\\+x00'|expect [\[{] or n, but found", "a file of its own is empty or cut off, as a power cut leaves it",
@@ -42,11 +40,15 @@ _WORSE = re.compile(r"level=(?:fatal|error|panic)|\bpanic: |\bfatal error: |\b(?
 
 @dataclass(frozen=True)
 class Words:
-    """line: that tells the most; what: the cause that it names, empty where none that is known; cure: what is done about it."""
+    """line: that tells the most; what: the cause that it names, empty where none that is known; cure: what is done about it.
+
+    instead: whether it says more than the state of the unit.
+    """
 
     line: str = ""
     what: str = ""
     cure: str = ""
+    instead: bool = False
 
 
 def told(record: Mapping[str, Any]) -> Words:
@@ -57,7 +59,7 @@ def told(record: Mapping[str, Any]) -> Words:
     if isinstance(status, int) and status in _STATUS and record.get("result") != "success":
         return Words(lines[-1] if lines else "", *_STATUS[status])
     for line in reversed(lines):
-        found = next(((what, cure) for text, what, cure in _TEXTS if text.search(line)), None)
+        found = errno_words.told(line) or next(((what, cure) for text, what, cure in _TEXTS if text.search(line)), None)
         if found:
             return Words(line, *found)
     return Words(next((line for line in reversed(lines) if _WORSE.search(line)), lines[-1] if lines else ""))

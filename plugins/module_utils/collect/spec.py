@@ -116,6 +116,8 @@ COLLECTORS = (
               needs=("kubelet",)),
     Collector("runtime", "the container runtime that the kubelet uses: its units, its socket, and whether it takes a connection and a call of the CRI there",
               timeout=8, needs=("kubelet",), asks=True),
+    Collector("unit_start", "what systemd checks before it starts a unit of the kubelet or its runtime that does not run: conditions, paths, the units that it "
+              "needs, and what it said of them", timeout=8, needs=("kubelet", "runtime")),
     Collector("api_way", "whether the node reaches the API server of its kubelet's kubeconfig: name, connection and certificate", timeout=10,
               needs=("kubelet",)),
     Collector("descriptors", "who holds inotify instances, watches and most of its descriptors, by /proc/*/fd", tier=DEEP, timeout=20),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import kubelet_death as death
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import kubelet_unit
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import kubelet_starts, kubelet_unit, start_refused
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_why import Why
 
 WATCHES = "max_user_watches"
@@ -37,6 +37,12 @@ _KNOWN = {
     death.PORT_IN_USE: ("its address {what} is used by another process", "see who listens there (ss -ltnp), often a second kubelet, and end that"),
     death.NODE_NAME: ("its certificate is of another node ({what})", "give the host its former name, or --hostname-override"),
     death.DISK_FULL: ("a disk is full ({what})", "df -h and df -i of /var/lib/kubelet and /etc/kubernetes; make room"),
+    death.CGROUP: ("a cgroup operation failed ({what}), which is no matter of a disk",
+                   "see how many cgroups there are (num_cgroups of /proc/cgroups; 65535 memory cgroups is the most), whether that folder is there and "
+                   "writable, and journalctl -k; cgroups that a kernel of 3.10 leaks go with a reboot, and a newer kernel"),
+    death.STEP: ("systemd ends its start itself ({what})", "see systemctl cat of the unit and journalctl -u, and correct what they name"),
+    death.RESOURCES: ("systemd could not set up its start (result resources)",
+                      "see journalctl -u of the unit: a file of EnvironmentFile=, memory, or a cgroup"),
     death.OOM_KILL: ("it ran out of memory and was killed", "see what takes the memory (journalctl -k; MemoryMax= of its unit or slice), and reserve some "
                                                             "for it with systemReserved and kubeReserved"),
     death.EXECUTABLE: ("systemd cannot execute its program (203/EXEC)", "see whether the program of ExecStart is there, for this machine, and may be executed "
@@ -55,12 +61,46 @@ def words(cause: str, what: str) -> str:
 
 def remedy(why: Why, unit: str) -> str:
     """What is done about a kubelet that does not run."""
+    refused = next((one for one in why.refused if one.now), None)
+    if refused is not None and not _own(why):
+        return f"{refused.cure}; then {started(why.state.kind, unit)}"
     known = _KNOWN.get(why.death.cause, ("", ""))[1] if why.death is not None and why.death.certain else ""
     if known:
         return f"{known}; then {started(why.state.kind, unit)}"
     if why.state.kind == kubelet_unit.STOPPED:
         return f"find out who stopped it, and why (journalctl -u {unit}); systemctl start {unit} brings it back"
     return f"read its last words (journalctl -u {unit} -n 200), and mend what they name; then {started(why.state.kind, unit)}"
+
+
+def _own(why: Why) -> bool:
+    """Whether a cause of its own says more than systemd's step: its limits, or memory."""
+    return why.death is not None and why.death.certain and why.death.cause in (death.LIMITS, death.OOM_KILL)
+
+
+def quoted(why: Why) -> str:
+    """The last line of one whose cause is not known, and the log that it is of."""
+    if why.death is None or why.death.cause != death.UNKNOWN or not why.death.line:
+        return ""
+    return f"; {kubelet_starts.quoted(why.death.line, why.unit.name)}"
+
+
+def causes(why: Why) -> str:
+    """Why it does not run, as clauses behind its state: what systemd refused, else its last words."""
+    refused, coming = start_refused.past(why.refused), start_refused.future(why.refused)
+    told = ""
+    if refused is not None and refused.what != why.state.why and not _own(why):
+        told = f"; {refused.what}"
+    return told + _died(why, refused is not None) + (f"; {start_refused.WOULD_NOT}{coming.what}" if coming is not None else "")
+
+
+def _died(why: Why, refused: bool) -> str:
+    """Its last words as clauses. refused: whether what systemd refused is told before them."""
+    if why.death is None or (refused and why.death.cause in (death.STEP, death.EXECUTABLE, death.RESOURCES)):
+        return ""
+    clause = words(why.death.cause, why.death.what)
+    if why.death.cause == death.UNKNOWN:
+        return quoted(why) if refused else f"; {clause}{quoted(why)}"
+    return f"; {clause}" if why.death.certain else f"; its last words may mean: {clause}"
 
 
 def started(kind: str, unit: str) -> str:

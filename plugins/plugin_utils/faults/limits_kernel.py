@@ -18,8 +18,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits i
 SHOWN = 5
 MORE_PIDS = 4194304  # as many as a kernel of 64 bits counts
 WHO_THREADS = "ps -eo nlwp,pid,comm --sort=-nlwp | head"
-# What kubelet and runtime say then, all of it on one line. A disk that is full is "no space left on device" too.
-SAYS = {INSTANCES: (("too many open files",),), FILE_MAX: (("too many open files in system",),),
+# What kubelet and runtime say then, all of it on one line. The same errno is of other matters too: a full disk, a process at its limit.
+SAYS = {INSTANCES: (("too many open files", "notify"), ("too many open files", "watch")), FILE_MAX: (("too many open files in system",),),
         WATCHES: (("no space left on device", "notify"), ("no space left on device", "watch"))}
 RAISE = "raise it: the plan writes {0}={1}, or what -e {2}=NUMBER asks for, where it outlives a reboot, and tells the kernel (nothing restarts)"
 WHO = 'for p in /proc/[0-9]*; do echo "$(ls $p/fd | wc -l) $(cat $p/comm) ${p#/proc/}"; done | sort -rn | head'

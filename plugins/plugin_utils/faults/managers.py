@@ -91,7 +91,7 @@ FAULTS = (
         applies="nodes with rejected pods",
         explanation="A pod that mounts the kubelet's device plugin folder is in a crash loop or restarts again and again: between its "
                     "starts its devices are unhealthy.",
-        remedy="Read its previous log. 'too many open files' is the kernel's limit of inotify instances.",
+        remedy="Read its previous log. 'too many open files' of a line about inotify or fsnotify is the kernel's limit of inotify instances.",
         risk=0,
         cluster_needs=_REJECTED,
         cluster=admission.per_node(admission.crash_looping, *_REJECTED),

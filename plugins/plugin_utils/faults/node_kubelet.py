@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_death, kubelet_unit, kubelet_why
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_death, kubelet_unit, kubelet_why, start_refused
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
@@ -49,11 +49,8 @@ def _down(host: Host, why: Why, document: Mapping[str, Any]) -> Hit:
     death, unit = why.death, why.unit
     restarts = f"; {unit.restarts} restarts so far" if why.state.kind == kubelet_unit.LOOPING and unit.restarts else ""
     since = f", since {why.since}" if why.since and why.state.kind != kubelet_unit.LOOPING else ""
-    told = ""
-    if death is not None:
-        words = kubelet_cures.words(death.cause, death.what)
-        told = f"; {words}" if death.certain or death.cause == kubelet_death.UNKNOWN else f"; its last words may mean: {words}"
-    return Hit(f"the kubelet of {host.node or host.host} does not run: {why.state.why}{since}{restarts}{told}", _proofs(host, why),
+    summary = f"the kubelet of {host.node or host.host} does not run: {why.state.why}{since}{restarts}{kubelet_cures.causes(why)}"
+    return Hit(one_line(summary, 800), _proofs(host, why),
                kubelet_cures.remedy(why, shell_name(unit.name, "UNIT")), host=host.host, node=host.node, component="kubelet",
                because=_because(host, death, document) if death is not None else (),
                risk=0 if why.state.kind == kubelet_unit.LOOPING else None)  # one that systemd starts anyway is not started
@@ -200,8 +197,14 @@ def _places(host: Host, document: Mapping[str, Any], cause: str, what: str) -> l
 
 
 def _proofs(host: Host, why: Why) -> tuple[Proof, ...]:
-    line = why.death.line if why.death is not None and why.death.line else f"{LAST}{why.last}" if why.last else ""
-    return (nodes.proof(host, why.unit), *([Proof("log", host.host, object=one_line(why.unit.name, 80), text=one_line(line, 400))] if line else []))
+    told = start_refused.proofs(host.host, why.unit.name, why.refused)
+    line = f"{LAST}{why.last}" if why.last else ""
+    if why.death is not None and why.death.line:
+        line = why.death.line
+    elif any(one.kind == "log" for one in told):
+        line = ""
+    said = [Proof("log", host.host, object=one_line(why.unit.name, 80), text=one_line(line, 400))] if line else []
+    return tuple(dict.fromkeys((nodes.proof(host, why.unit), *told, *said)))
 
 
 def _items(value: object) -> list[Any]:

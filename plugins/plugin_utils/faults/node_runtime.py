@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, kubelet_death, kubelet_unit, kubelet_why, runtime_words
+from ansible_collections.kubemend.remediation.plugins.module_utils.unit_refusal import Refusal
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    control_plane, flags, kubelet_death, kubelet_starts, kubelet_unit, kubelet_why, runtime_words, start_refused)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import nodes
@@ -21,6 +24,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.runtime_words
 # As the collector has them: collect.runtime and collect.cri.
 CONTAINERD, DOCKER, CRI_DOCKER, EMBEDDED = "containerd", "docker", "cri-docker", "embedded"
 OK, UNIMPLEMENTED, SILENT = 0, 12, "no answer"
+EXIT_LIMITS = 205  # of which KM409 tells more
 ENDED = frozenset((kubelet_unit.LOOPING, kubelet_unit.GAVE_UP, kubelet_unit.FAILED, kubelet_unit.STOPPED))
 UNSURE = frozenset((kubelet_unit.STARTING, kubelet_unit.STOPPING, kubelet_unit.UNKNOWN))
 # v1 came with 1.23, v1alpha2 went with 1.26, dockershim with 1.24.
@@ -120,7 +124,7 @@ class Runtime:
             self.on_demand = True
             self.notes.append(f"{name} does not run, and a socket of systemd starts it at the next connection")
         elif state.kind in ENDED:
-            yield self._down(unit, state, name, self._not_at_boot(unit, record), runtime_words.told(record))
+            yield self._down(unit, state, self._not_at_boot(unit, record), record)
         elif state.kind in UNSURE:
             self.lacking = True
             self.notes.append(f"{name}: {state.why}")
@@ -129,16 +133,31 @@ class Runtime:
             yield self._hit(unit, f"the container runtime of {self.name} runs, and will not after the next boot: {name}: {boot.why}, and no other unit starts "
                             "it", (nodes.proof(self.host, unit),), f"systemctl enable --no-reload {name}", risk=1, severity="warning")
 
-    def _down(self, unit: Unit, state: kubelet_unit.State, name: str, disabled: bool, words: Words) -> Hit:
-        looping = state.kind == kubelet_unit.LOOPING
+    def _down(self, unit: Unit, state: kubelet_unit.State, disabled: bool, record: Mapping[str, Any]) -> Hit:
+        looping, name = state.kind == kubelet_unit.LOOPING, shell_name(unit.name, "UNIT")
+        refused = start_refused.of(self.document, record, control_plane.lines(record.get("said")))
+        words = self._told(unit, state, runtime_words.told(record), refused)
         enable = f"systemctl enable --no-reload {name}, and " if disabled else ""
         cure = f"read its last words (journalctl -u {name} -n 100) and mend what they name: systemd starts it again by itself" if looping else (
             f"find out who stopped it, and why, or what it ended of (journalctl -u {name}); {enable}systemctl start {name} brings it back; "
             + (f"but {ENDS}" if unit.name == DOCKERD else "containers that were running still do"))
         said = (Proof("log", self.host.host, object=name, text=words.line),) if words.line else ()
-        what = f"the container runtime of {self.name} does not run: {name}: {state.why}" + (f"; {words.what}" if words.what else "")
-        return self._hit(unit, what, (nodes.proof(self.host, unit), *said, *self._words()), f"{words.cure}; then: {cure}" if words.cure else cure,
-                         risk=0 if looping else 3 if unit.name == DOCKERD else None)
+        why = [words.what] if words.instead else [state.why, *([words.what] if words.what else [])]
+        proofs = dict.fromkeys((nodes.proof(self.host, unit), *start_refused.proofs(self.host.host, unit.name, refused), *said, *self._words()))
+        return self._hit(unit, f"the container runtime of {self.name} does not run: {name}: {'; '.join(why)}", tuple(proofs),
+                         f"{words.cure}; then: {cure}" if words.cure else cure, risk=0 if looping else 3 if unit.name == DOCKERD else None)
+
+    def _told(self, unit: Unit, state: kubelet_unit.State, words: Words, refused: Sequence[Refusal]) -> Words:
+        """What systemd refused, else its last words; where no cause is known, the last of them and the log that they are of."""
+        past, coming = start_refused.past(refused), start_refused.future(refused)
+        if past is not None and unit.status != EXIT_LIMITS:
+            words = Words(words.line, past.what, past.cure, instead=state.kind == kubelet_unit.STOPPED)
+        elif words.line and not words.what:
+            words = replace(words, what=kubelet_starts.quoted(words.line, unit.name))
+        if coming is not None:
+            told = f"{start_refused.WOULD_NOT}{coming.what}"
+            words = replace(words, what=f"{words.what}; {told}" if words.what else told, cure=words.cure or coming.cure)
+        return words
 
     def _not_at_boot(self, unit: Unit, record: Mapping[str, Any]) -> bool:
         """Whether the next boot does not bring it: neither its own enablement, nor a socket's, nor another unit that wants it."""
@@ -299,7 +318,7 @@ class Runtime:
 
     def _hit(self, unit: Unit | None, summary: str, proofs: Sequence[Proof], remedy: str, risk: int | None = None, severity: str | None = None) -> Hit:
         component = one_line(unit.name, 80).removesuffix(".service") if unit else self._component()
-        return Hit(one_line(summary, 400), tuple(proofs), remedy, host=self.host.host, node=self.host.node, component=component, risk=risk, severity=severity)
+        return Hit(one_line(summary, 800), tuple(proofs), remedy, host=self.host.host, node=self.host.node, component=component, risk=risk, severity=severity)
 
     def _at_socket(self, what: str, proof: str, remedy: str) -> Hit:
         units = [nodes.proof(self.host, kubelet_unit.unit(one)) for one in self._there()]
@@ -357,7 +376,8 @@ FAULTS = (
                     "no socket, takes no connection, answers no call within two seconds (the kubelet then says \"PLEG is not healthy\"), or serves no CRI that "
                     "this kubelet speaks: the plugin cri disabled in containerd's configuration, v1alpha2 alone below a kubelet of 1.26 or newer "
                     "(\"unknown service runtime.v1.RuntimeService\"), docker without cri-dockerd from 1.24 on, a database of containerd's that a "
-                    "power cut damaged. Of one that ended its last words are shown, with the cause where they name one that is known. "
+                    "power cut damaged. Of one that ended its last words are shown, with the cause where they name one that is known, "
+                    "and of one that systemd itself does not start what it refuses (as KM502 tells it). "
                     "Containers that run go on (of docker: until it starts again, unless it has live-restore); the node becomes NotReady, and a kubelet that "
                     "starts ends again. A warning while it runs and is only not enabled, and where one call had no answer "
                     "while the kubelet's healthz and journal complain of nothing; so is a configuration of containerd's of 0 bytes, with which it starts, "
@@ -365,7 +385,7 @@ FAULTS = (
         remedy="One that is down is enabled (systemctl enable --no-reload) and started; the start of docker is risk 3, because dockerd without live-restore, "
                "its default, ends containers that still run. One that runs is never restarted here, whatever it answers.",
         risk=2,
-        needs=("system", "kubelet", "pinning", "runtime"),
+        needs=("system", "kubelet", "pinning", "runtime", "unit_start"),
         node=not_working,
         references=("https://kubernetes.io/docs/setup/production-environment/container-runtimes/",),
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_unit
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_unit, start_refused
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
@@ -27,8 +27,12 @@ def not_enabled(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     if boot.answer == kubelet_unit.NO and not unit.masked:
         name, node = shell_name(unit.name, "UNIT"), host.node or host.host
         doing = "runs, and will not after the next boot" if unit.runs else "is not running, and will not be after the next boot"
+        refused = None if unit.runs else start_refused.now(document, control_plane.data(document, "kubelet").get("unit"))
+        start = f", and systemctl start {name}"
+        if refused:
+            start = f"; that alone does not start it: {refused}"
         hits = [Hit(f"the kubelet of {node} {doing}: {boot.why}", (proof(host, unit),), f"systemctl enable --no-reload {name}" + (
-            "" if unit.runs else f", and systemctl start {name}"), host=host.host, node=host.node, component="kubelet",
+            "" if unit.runs else start), host=host.host, node=host.node, component="kubelet",
             severity="warning" if unit.runs else None, risk=1 if unit.runs else None)]
     lacking = (Missing(host.host, "kubelet", "error"),) if boot.answer == kubelet_unit.UNKNOWN and not unit.masked else ()
     yield Outcome(tuple(hits), lacking, host=host.host, component="kubelet", applies=not unit.masked, note=boot.why if lacking else "")
@@ -80,7 +84,7 @@ FAULTS = (
         remedy="systemctl enable --no-reload: systemd's daemon-reload, which enable does otherwise, can take devices away from running containers. "
                "One that is down is started too (risk 2), but for one that systemd starts again and again.",
         risk=2,
-        needs=("kubelet",),
+        needs=("kubelet", "unit_start"),
         node=not_enabled,
         references=("https://www.freedesktop.org/software/systemd/man/latest/systemctl.html#enable%20UNIT%E2%80%A6",),
     ),
@@ -97,7 +101,7 @@ FAULTS = (
                "started, unless something else says too that the node was taken out (a cordon, a taint, a Node object that is gone), or nobody can tell that: "
                "its Node is not proven, or the API does not answer, whatever is allowed. Then by hand.",
         risk=3,
-        needs=("kubelet",),
+        needs=("kubelet", "unit_start"),
         node=masked,
         references=("https://www.freedesktop.org/software/systemd/man/latest/systemctl.html#mask%20UNIT%E2%80%A6",),
     ),

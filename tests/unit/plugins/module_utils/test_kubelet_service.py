@@ -126,6 +126,22 @@ def test_enabled_without_a_reload_and_started(node):
     assert node.get("asked")[1:] == ["start --no-block " + UNIT]
 
 
+@pytest.mark.parametrize(("facts", "starts"), [({}, True), ({"checks": [{"text": "ConditionPathExists=/gone", "met": False}]}, True), (
+    {"active_state": "inactive", "checks": [{"text": "ConditionPathExists=/gone", "assert": False, "trigger": False, "met": False}]}, False)])
+def test_no_start_that_systemd_would_refuse(node, monkeypatch, facts, starts):
+    monkeypatch.setattr(kubelet_service.unit_start, "every", lambda names: [facts])
+    answer = node.start()
+    assert (answer["state"] == "done") is starts and bool(node.get("asked")) is starts
+    assert starts or "ConditionPathExists=/gone" in answer["reason"]
+
+
+def test_a_systemd_that_does_not_say_what_it_refuses_is_asked_to_start(node, monkeypatch):
+    def silent(names):
+        raise kubelet_service.command.CommandError("systemctl: it said nothing")
+    monkeypatch.setattr(kubelet_service.unit_start, "every", silent)
+    assert node.start()["state"] == "done"
+
+
 def test_check_mode_asks_for_nothing(node):
     assert {node.enable(check=True)["state"], node.start(check=True)["state"]} == {"skipped"} and node.get("asked") == []
 

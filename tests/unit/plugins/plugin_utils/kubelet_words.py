@@ -157,6 +157,17 @@ CASES = [
     (entry('time="2026-11-22T18:31:29Z" level=fatal msg="kubelet exited: failed to run Kubelet: kubelet is configured to not run on a host using cgroup v1"',
            "k3s"), 1, "cgroup_v1", ""),
     (entry('time="2026-11-22T18:31:29Z" level=error msg="kubelet exited: unknown flag: --x"', "k3s"), 1, "unknown_flag", "--x"),
+    # cgroups (k/k#61937, k/k#96701): the errno of a full disk, of a file system that is on none; and one that names no path
+    (klog('"Failed to start ContainerManager" err="failed to initialize top level QOS containers: mkdir /sys/fs/cgroup/memory/kubepods: no space left on '
+          'device"', file="kubelet.go:1"), 1, "cgroup", "mkdir /sys/fs/cgroup/memory/kubepods: no space left on device"),
+    (fatal("Failed to start ContainerManager mkdir /sys/fs/cgroup/memory/kubepods: cannot allocate memory"), 255, "cgroup",
+     "mkdir /sys/fs/cgroup/memory/kubepods: cannot allocate memory"),
+    (failed("failed to run Kubelet: mkdir /sys/fs/cgroup/kubepods: read-only file system"), 1, "cgroup",
+     "mkdir /sys/fs/cgroup/kubepods: read-only file system"),
+    (failed("failed to run Kubelet: write /var/lib/kubelet/x: disk quota exceeded"), 1, "disk_full", "/var/lib/kubelet/x"),
+    (failed("failed to run Kubelet: no space left on device"), 1, "unknown", ""),
+    (failed("failed to run Kubelet: write /proc/sys/kernel/x: no space left on device"), 1, "unknown", ""),
+    (failed("failed to run Kubelet: unable to create session key: disk quota exceeded"), 1, "unknown", ""),
     (fatal("failed to run Kubelet: something new"), 255, "unknown", ""),
     (entry("fatal error: runtime: out of memory"), 2, "unknown", ""),
 ]

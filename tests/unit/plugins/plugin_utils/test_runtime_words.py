@@ -38,7 +38,10 @@ BYE = "2027-01-15T07:59:51+0000 w1 containerd[9]: bye"
     (PLUGINS, "it refuses its configuration", "mend the file"), (DECODE, "it refuses its configuration", "mend the file"),
     ("… w1 containerd[9]: containerd: mkdir /var/lib/containerd: read-only file system", "is read-only (KM521)", "journalctl -k"),
     ("… w1 containerd[9]: open /x: no space left on device", "a disk is full", "df -h"),
-    ("… w1 containerd[9]: failed to create fsnotify watcher: too many open files", "(KM401 to KM404)", "too_many_open_files")])
+    ("… w1 containerd[9]: failed to create fsnotify watcher: too many open files", "(KM401, KM402)", "too_many_open_files"),
+    ("… w1 containerd[9]: open /var/lib/x: too many open files", "KM404", "too_many_open_files"),
+    ("… w1 containerd[9]: mkdir /sys/fs/cgroup/memory/x: no space left on device", "no matter of a disk", "/proc/cgroups"),
+    ("… w1 containerd[9]: mkdir /sys/fs/cgroup/x: read-only file system", "no matter of a disk", "/proc/cgroups")])
 def test_one_that_ended_tells_of_what(node, line, what, cure):
     node.set(unit={**LOOPS, "said": [line, BYE]}, **NOT_ASKED)
     found = node.finding()
@@ -49,7 +52,8 @@ def test_one_that_ended_tells_of_what(node, line, what, cure):
 def test_words_that_are_not_known_are_shown_and_name_no_cause(node):
     node.set(unit={**LOOPS, "said": [NEW, BYE]}, **NOT_ASKED)
     found = node.finding()
-    assert found.evidence[1].text == NEW and found.summary.endswith("systemd is about to start it again")
+    assert found.evidence[1].text == NEW and "a disk is full" not in found.summary
+    assert "journal of containerd.service: " in found.summary and "something new" in found.summary
     node.set(unit={**LOOPS, "said": [BYE]}, **NOT_ASKED)
     assert node.finding().evidence[1].text == BYE
 
