@@ -14,12 +14,13 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import membership
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, membership, writes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, unforeseen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import (
+    FIRST,
     SEVERITIES,
     UNPROVEN,
     ClusterRow,
@@ -32,6 +33,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 )
 
 KEY_DIGITS = 16
+FROZEN = f"the cluster accepts no writes ({writes.CODE}): what the API holds is of before"
 
 
 def judge(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | None = None, deep: bool = False, part: bool = False) -> Result:
@@ -130,8 +132,9 @@ class _Book:
             if finding.cluster == key and explained:
                 causes = {item.code for item in self.findings if item.cluster == key
                           and {(item.code, item.component), (item.code, None)} & explained
+                          and (finding.code, finding.component) not in CATALOGUE[item.code].explained_by  # not of what it is a cause of itself
                           and (item.component or finding.node is None or item.node in (None, finding.node))}
-                self.findings[index] = replace(finding, because=tuple(sorted(causes)))
+                self.findings[index] = replace(finding, because=tuple(sorted(causes.union(finding.because))))
 
     def _enter(self, key: str | None, fault: Fault, outcome: Outcome) -> None:
         if outcome.verdict == "unknown" and all(item.status == "not_asked" for item in outcome.missing):
@@ -156,16 +159,26 @@ class _Book:
                                                           item.component or ""))),
             tuple(sorted({item for item in self.not_judged if (item.code, item.cluster) not in judged},
                          key=lambda item: (item.cluster or "", item.code))),
-            tuple(sorted(self.findings, key=lambda item: (SEVERITIES.index(item.severity), item.code,
+            tuple(sorted(self.findings, key=lambda item: (SEVERITIES.index(item.severity), item.code not in FIRST, item.code,
                                                           item.cluster or "", item.host or "", item.component or ""))))
 
 
 def _of_cluster(fault: Fault, cluster: Cluster) -> list[Outcome]:
     try:
-        return list(fault.cluster(cluster)) if fault.cluster else []
+        return [_as_of_now(fault, cluster, outcome) for outcome in fault.cluster(cluster)] if fault.cluster else []
     except UNFORESEEN as error:
         where = cluster.api_host or next((host.host for host in cluster.hosts), "cluster API")
         return [Outcome((), (Missing(where, "judging", "error"),), note=unforeseen(error))]
+
+
+def _as_of_now(fault: Fault, cluster: Cluster, outcome: Outcome) -> Outcome:
+    """The outcome; not clear where only the present clears it, and the API holds nothing but the past. Where clocks are why nobody knows, that is told."""
+    if fault.present and outcome.verdict == "unknown" and not outcome.note:
+        return outcome._replace(note=ages.clocks(cluster).doubt)
+    if not fault.present or outcome.verdict != "clear" or not writes.refused(cluster):
+        return outcome
+    where = cluster.api_host or "cluster API"
+    return outcome._replace(missing=(Missing(where, fault.cluster_needs[-1], "error"),), note=FROZEN)
 
 
 def _short(key: str | None) -> str | None:

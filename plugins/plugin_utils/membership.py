@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, control_plane, flags
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import STALE_LOCK_SECONDS, Cluster, Host, Stranger, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import UNPROVEN
 
@@ -190,7 +190,6 @@ def beside(cluster: Cluster, name: str) -> list[str]:
 
 def _lock_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
     """Hosts that hold a lock now. An instance in an ordinary pod signs with its pod's name, which is no host."""
-    now = timestamp(cluster.collected_at)
     podded = {item.component for host in cluster.hosts if host.control_plane for item in host.control_plane.processes
               if item.ours and item.pod_uid and not item.static}
     for server in (cluster.answer("locks") or {}).get("servers") or ():
@@ -198,6 +197,6 @@ def _lock_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
             holder, renewed = lock.get("holder") or "", timestamp(lock.get("renew_time"))
             if lock.get("name") not in control_plane.ELECTED or lock["name"] in podded or not holder:
                 continue
-            if now and renewed and (now - renewed).total_seconds() > STALE_LOCK_SECONDS:
+            if renewed and (age := ages.age(cluster, renewed)) is not None and age > STALE_LOCK_SECONDS:
                 continue
             yield [holder.rsplit("_", 1)[0]], f"holder of the {lock.get('kind')} kube-system/{lock['name']}"
