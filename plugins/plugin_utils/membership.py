@@ -91,11 +91,12 @@ def _named(cluster: Cluster) -> set[str]:
         names.update(address.get("address") for address in item.get("addresses") or ())
     for host in cluster.hosts:
         for member in host.etcd.get("members") or ():
-            names.update(_etcd_names(member))
+            names.update(etcd_names(member))
     return names
 
 
-def _etcd_names(member: Mapping[str, Any]) -> set[str]:
+def etcd_names(member: Mapping[str, Any]) -> set[str]:
+    """The names and addresses by which etcd knows a member."""
     names = {member.get("name") or ""}
     for url in list(member.get("peer_urls") or ()) + list(member.get("client_urls") or ()):
         names.add(url.split("://", 1)[-1].rsplit(":", 1)[0].strip("[]"))
@@ -155,7 +156,7 @@ def _etcd_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
     """etcd's live members, where etcd is stacked: an external etcd's hosts run no scheduler."""
     members = {member.get("id"): member for host in cluster.hosts for member in host.etcd.get("members") or ()}
     own = {name for host in cluster.hosts if _is_member(host) for name in host.names}
-    named = [sorted(_etcd_names(member), key=lambda name: name != member.get("name")) for member in members.values()]
+    named = [sorted(etcd_names(member), key=lambda name: name != member.get("name")) for member in members.values()]
     if any(own.intersection(names) for names in named):
         for names in named:
             if names:
@@ -164,7 +165,7 @@ def _etcd_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
 
 def lost(cluster: Cluster) -> list[str]:
     """What of the control plane's redundancy is gone already, in words; what only its own evidence can prove of a host that answers."""
-    etcd = {name for host in cluster.hosts for member in host.etcd.get("members") or () for name in _etcd_names(member)}
+    etcd = {name for host in cluster.hosts for member in host.etcd.get("members") or () for name in etcd_names(member)}
     found = []
     for host in cluster.members:
         if host.status == "not_asked":

@@ -17,6 +17,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, remember
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, one_line, unforeseen
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.membership import etcd_names
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import NodeView, and_others, views
 
@@ -268,7 +269,7 @@ def _members(cluster: Cluster) -> dict[str, str]:
 def _leaderless(cluster: Cluster, without: list[tuple[Host, Mapping[str, Any]]]) -> Etcd:
     """No member that answers knows a leader. Others have one only if enough are left that may be well, and somebody could be asked."""
     names, here = _members(cluster), [host for host, _status in without]
-    silent = [host for host in cluster.members if host not in here and _without_etcd(host)]
+    silent = [host for host in cluster.members if host not in here and _without_etcd(cluster, host)]
     gone = [host for host in cluster.members if host not in here and host.status not in ("ok", "not_asked")]
     asked = {str(status.get("member_id") or host.host) for host, status in without}
     left = len(names) - len(asked) - len(silent)
@@ -283,13 +284,22 @@ def _leaderless(cluster: Cluster, without: list[tuple[Host, Mapping[str, Any]]])
     return Etcd(NO_QUORUM, "; ".join((told, *down[:4])), tuple(proofs), tuple(host.host for host in here))
 
 
-def _without_etcd(host: Host) -> bool:
-    """Whether a host that should run etcd, or reach one, has none: no process where a manifest asks for it, or no endpoint that takes a connection."""
+def _stacked(cluster: Cluster, host: Host) -> bool:
+    """Whether etcd belongs on this host: its manifest is there, or etcd itself lists it as a member."""
+    plane = host.control_plane
+    if plane is not None and any(use.component == "etcd" for use in plane.files):
+        return True
+    return any(host.names & etcd_names(one) for other in cluster.hosts for one in _mappings(_said(other).get("members")))
+
+
+def _without_etcd(cluster: Cluster, host: Host) -> bool:
+    """Whether a host that should run etcd, or reach one, has none: no process where it belongs, or no endpoint that takes a connection."""
     if host.status != "ok":
         return False
     plane = host.control_plane
-    if plane is not None and host.statuses.get("instances") in ("ok", "absent") and any(use.component == "etcd" for use in plane.files):
-        return not any(process.component == "etcd" for process in plane.processes)
+    looked = plane is not None and host.statuses.get("instances") in ("ok", "absent")
+    if plane is not None and looked and _stacked(cluster, host) and not any(process.component == "etcd" for process in plane.processes):
+        return True
     error = _said(host).get("error")
     parts = error.split("; ") if isinstance(error, str) and error and host.statuses.get("etcd") == "error" else []
     return bool(parts) and all(any(word in part for word in UNREACHED) for part in parts)
@@ -298,9 +308,9 @@ def _without_etcd(host: Host) -> bool:
 def _absent(cluster: Cluster) -> Etcd:
     """No etcd is left on any control-plane host, and none of their API servers reaches one elsewhere."""
     masters = [host for host in cluster.members if host.status != "not_asked"]
-    if not masters or not all(_without_etcd(host) for host in masters):
+    if not masters or not all(_without_etcd(cluster, host) for host in masters):
         return Etcd()
     names = and_others([host.host for host in masters])
-    proofs = [Proof("http", host.host, object="etcd", text=one_line(_said(host).get("error") or "no process of etcd, although its manifest is there", 200))
+    proofs = [Proof("http", host.host, object="etcd", text=one_line(_said(host).get("error") or "no process of etcd", 200))
               for host in masters[:3]]
     return Etcd(NO_ETCD, f"the API servers have no etcd: none runs or answers at {names}", tuple(proofs), tuple(host.host for host in masters))

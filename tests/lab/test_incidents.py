@@ -29,10 +29,11 @@ SAMPLED = {"gpu-": 1, "pinning-": 1, "-master-unreachable": 1, "": 3}
 # The rest of `make test`, dealt out so that neither version costs much more than the other.
 ON_OLD = ("backup-manifest", "broken-yaml", "wrong-master-unreachable", "two-clusters", "value-does-not-parse",
           "mended-while-kubelet-stopped", "foreign-kcm-pod", "gpu-oversubscribed", "gpu-held", "gpu-plugin-gone", "scheduler-forgets-node")
-# Made and diagnosed by tests of their own: test_admission.py, test_reset.py, test_repair.py, test_open_files.py, test_boot.py, test_told.py, test_pending.py.
+# Made and diagnosed by tests of their own: test_admission.py, test_reset.py, test_repair.py, test_open_files.py, test_boot.py, test_told.py, test_pending.py,
+# test_no_writes.py.
 ELSEWHERE = ("gpu-two-leaders", "pinning-policy-changed", "pinning-corrupt-state", "api-down", "inotify-default", "inotify-one-holder", "sysctl-overridden",
              "ip-forward-off", "inotify-watches", "kubelet-certificate-over", "runtime-metadata", "runtime-config-emptied", "firewall-enabled",
-             "no-scheduler", "scheduler-out-of-reach")
+             "no-scheduler", "scheduler-out-of-reach", "etcd-no-space", "etcd-no-quorum")
 # Of these every version shows the same; which of them gets which is drawn too.
 EITHER = "pinning-"
 

@@ -178,6 +178,17 @@ def test_no_quorum(world):
     assert "no quorum" in present(world).summary
 
 
+def test_no_quorum_where_the_manifests_of_the_others_are_gone(world):
+    """Nothing runs there that could be asked: etcd's own list says that it should."""
+    lost(world)
+    for name in ("m2", "m3"):
+        world.documents[name]["collectors"]["etcd"] = {"status": "absent", "data": None}
+        running = world.data(name, "instances")["processes"]
+        running[:] = [one for one in running if one["component"] not in ("etcd", "kube-apiserver")]
+    world.api.update(status="error", reason="timed out", collectors={})
+    assert "etcd of m2 does not run" in present(world).summary
+
+
 def test_no_quorum_where_the_other_hosts_are_gone(world):
     lost(world)
     for name in ("m2", "m3"):
