@@ -10,7 +10,7 @@ them are older than their own duration, nothing was written, and nothing that th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -52,17 +52,20 @@ class Lease:
 
 @dataclass(frozen=True)
 class Etcd:
-    """What etcd says of itself on all hosts. cause: NOSPACE, CORRUPT, no quorum, no etcd, or empty; told: that cause in words."""
+    """What etcd says of itself on all hosts. cause: NOSPACE, CORRUPT, no quorum, no etcd, or empty; told: that cause in words.
+
+    sure: whether it holds from its first second on, when leases are still fresh. An election is over in that time.
+    """
 
     cause: str = ""
     told: str = ""
     proofs: tuple[Proof, ...] = ()
-    hosts: tuple[str, ...] = ()
+    sure: bool = False
 
 
 @dataclass(frozen=True)
 class Writes:
-    """refused: True, False, or None where it is not known. since: the last write that is known; sure: whether etcd itself says so."""
+    """refused: True, False, or None where it is not known; cause and told as of Etcd; since: the last write that is known."""
 
     refused: bool | None
     cause: str = ""
@@ -86,7 +89,7 @@ def _state(cluster: Cluster) -> Writes:
     found, said = leases(cluster), etcd(cluster)
     last = max((one.renewed for one in found), default=None)
     proofs = (*_read(cluster, found), *said.proofs)
-    if said.cause in (NOSPACE, CORRUPT):  # its own word, from the first second on
+    if said.sure:
         return Writes(True, said.cause, said.told, last, proofs)
     if any(one.most <= one.lasts for one in found):
         return Writes(False, since=last)
@@ -186,16 +189,19 @@ def _read(cluster: Cluster, found: list[Lease]) -> tuple[Proof, ...]:
 def etcd(cluster: Cluster) -> Etcd:
     """What etcd's members that were asked say: an alarm counts wherever it is told, a leader that one of them knows is a quorum."""
     known = [(host, status) for host in cluster.hosts if (status := _status(host)) is not None]
+    leaders = [leader for _host, status in known if (leader := _leader(status)) is not None]
+    without = [(host, status) for host, status in known if _leader(status) == NOBODY]
+    if not leaders:
+        lost = _absent(cluster)
+    else:
+        lost = _leaderless(cluster, without) if len(without) == len(leaders) else Etcd()
     for kind in (CORRUPT, NOSPACE):
         raised = [(host, status, ids) for host, status in known if (ids := _raised(host, status, kind)) is not None]
         if raised:
-            return _alarm(cluster, kind, raised)
-    leaders = [leader for _host, status in known if (leader := _leader(status)) is not None]
-    if any(leader != NOBODY for leader in leaders):
-        return Etcd()
-    if leaders:
-        return _leaderless(cluster, [(host, status) for host, status in known if _leader(status) == NOBODY])
-    return _absent(cluster)
+            alarm = _alarm(cluster, kind, raised)
+            # Without a quorum no alarm can be taken back, nor any space be freed.
+            return replace(alarm, cause=lost.cause, told=f"{lost.told}; besides, {alarm.told}", proofs=lost.proofs + alarm.proofs) if lost.cause else alarm
+    return lost
 
 
 def _said(host: Host) -> Mapping[str, Any]:
@@ -245,7 +251,7 @@ def _alarm(cluster: Cluster, kind: str, raised: list[tuple[Host, Mapping[str, An
         told += f"; its database: {and_others(sizes, 3)}"
     proofs = [Proof("http", host.host, object=one_line(status.get("endpoint"), 120), text="; ".join(filter(None, (
         f"alarm {kind}{' of ' + ', '.join(found) if found else ''}", _sizes(host, status))))) for host, status, found in raised[:3]]
-    return Etcd(kind, told, tuple(proofs), tuple(host.host for host, _status, _ids in raised))
+    return Etcd(kind, told, tuple(proofs), sure=True)
 
 
 def _sizes(host: Host, status: Mapping[str, Any]) -> str:
@@ -281,7 +287,7 @@ def _leaderless(cluster: Cluster, without: list[tuple[Host, Mapping[str, Any]]])
     proofs = [Proof("http", host.host, object=one_line(status.get("endpoint"), 120),
                     text=one_line("; ".join(str(one) for one in _list(status.get("errors"))[:3]) or "it knows no leader", 200))
               for host, status in without[:3]]
-    return Etcd(NO_QUORUM, "; ".join((told, *down[:4])), tuple(proofs), tuple(host.host for host in here))
+    return Etcd(NO_QUORUM, "; ".join((told, *down[:4])), tuple(proofs))
 
 
 def _stacked(cluster: Cluster, host: Host) -> bool:
@@ -313,4 +319,4 @@ def _absent(cluster: Cluster) -> Etcd:
     names = and_others([host.host for host in masters])
     proofs = [Proof("http", host.host, object="etcd", text=one_line(_said(host).get("error") or "no process of etcd", 200))
               for host in masters[:3]]
-    return Etcd(NO_ETCD, f"the API servers have no etcd: none runs or answers at {names}", tuple(proofs), tuple(host.host for host in masters))
+    return Etcd(NO_ETCD, f"the API servers have no etcd: none runs or answers at {names}", tuple(proofs))

@@ -197,6 +197,14 @@ def test_no_quorum_where_the_other_hosts_are_gone(world):
     assert "m2 does not answer at all" in present(world).summary
 
 
+def test_no_quorum_of_an_etcd_at_its_quota_comes_first(world):
+    """As a member of etcd 3.6.16 answered: no leader, and the alarm."""
+    lost(world, "m2", "m3")
+    status(world, leader="0", errors=["etcdserver: no leader", "memberID:1 alarm:NOSPACE"])
+    found = present(world)  # its leases are fresh: the alarm is sure all the same
+    assert "no quorum" in found.summary and "NOSPACE" in found.summary and found.remedy.startswith("bring back")
+
+
 @pytest.mark.parametrize("down", [("m2",), ()])
 def test_one_member_without_a_leader_is_no_loss_of_quorum(world, down):
     lost(world, *down)

@@ -116,6 +116,22 @@ def test_alarms_that_are_not_told_are_not_known(member, answer):
     assert found["status"] and found["alarms"] is None and found["members"]
 
 
+def test_real_answers_of_3_6_16():
+    """Of three members, the first at a quota of 100000 bytes, later the only one: what is 0 is left out, and the alarm is among the errors."""
+    full = (b'{"header":{"cluster_id":"17300438976491492131","member_id":"13668033151171901709","revision":"4","raft_term":"2"},"version":"3.6.16",'
+            b'"dbSize":"184320","leader":"185828541645115251","raftIndex":"16","raftTerm":"2","raftAppliedIndex":"16",'
+            b'"errors":["memberID:13668033151171901709 alarm:NOSPACE "],"dbSizeInUse":"180224","storageVersion":"3.6.0","dbSizeQuota":"100000",'
+            b'"downgradeInfo":{}}')
+    told = etcd.status_of(full)
+    assert (told["leader"], told["member_id"], told["db_size"], told["quota"]) == ("185828541645115251", "13668033151171901709", 184320, 100000)
+    alone = full.replace(b'"leader":"185828541645115251",', b"").replace(b'"errors":[', b'"errors":["etcdserver: no leader",')
+    told = etcd.status_of(alone)
+    assert told["leader"] == "0" and told["errors"] == ["etcdserver: no leader", "memberID:13668033151171901709 alarm:NOSPACE"]
+    assert etcd.alarms(b'{"header":{"member_id":"13668033151171901709"},"alarms":[{"memberID":"13668033151171901709","alarm":"NOSPACE"}]}') == [
+        {"member_id": "13668033151171901709", "alarm": "NOSPACE"}]
+    assert etcd.refusal(b'{"code":4,"message":"context deadline exceeded"}') == ": context deadline exceeded"
+
+
 @pytest.mark.parametrize("value", [None, True, [], {}, 1.5, "x", "9" * 40, 10 ** 30])
 def test_values_of_another_type_are_none(value):
     told = etcd.status_of(json.dumps({"version": "3.5.9", "dbSize": value, "leader": value, "raftTerm": value, "errors": value, "header": value}).encode())
