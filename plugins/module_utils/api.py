@@ -101,6 +101,7 @@ class Client:
         self.connection = Connection(path)
         self.ahead = Ahead(path)
         self.requests = 0
+        self.clock = None
 
     def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):
         """The object at this path, parsed; raises ApiError. unmanaged: without metadata.managedFields, where that may be left out."""
@@ -209,8 +210,10 @@ class Client:
             self.connection.limit(deadline)
             try:
                 self.requests += 1
+                asked = time.time()
                 self.connection.request(method, path, data, headers)
                 answer = self.connection.getresponse()
+                self._dated(answer, asked)
                 return answer.status, answer.headers, self._read(answer)
             except ApiError:
                 self.connection.close()
@@ -222,6 +225,11 @@ class Client:
                 self.connection.close()
                 if attempt == 2 or data is not None:
                     raise ApiError("error", "%s: %s" % (what, one_line(error) or type(error).__name__))
+
+    def _dated(self, answer, asked):
+        """Keep what the API server's clock said, between two times of ours. An error may be of the proxy, whose clock is our own."""
+        if 200 <= answer.status < 300 and answer.headers.get("Date"):
+            self.clock = {"asked_at": asked, "read_at": time.time(), "date": one_line(answer.headers["Date"], 40)}
 
     def _read(self, answer):
         chunks, size = [], 0

@@ -105,7 +105,7 @@ class Reader:
             uid = None  # the version was told all the same
         return {"url": self.url, "git_version": self.version.get("gitVersion"), "major": self.version.get("major"),
                 "minor": self.version.get("minor"), "kube_system_uid": uid, "kubectl": self.kubectl,
-                "kubeconfig": self.config}, False
+                "kubeconfig": self.config, "clock": self.api.clock}, False
 
     def work(self):
         """Runs of ours that hold this node or work on it: who asks about other hosts alone does not read its journal."""
@@ -139,7 +139,8 @@ class Reader:
             known[node["name"]] = {"name": node["name"], "labels": (item.get("metadata") or {}).get("labels") or {}, "taints": node["taints"],
                                    "room": int(most) if str(most).isdigit() else None, "allocatable": collect_rejected.quantities(has)}
         self.known = known
-        return {"items": collect_nodes.leased(self.api, sorted(found.values(), key=lambda node: node["name"] or ""))}, False
+        items = collect_nodes.leased(self.api, sorted(found.values(), key=lambda node: node["name"] or ""))
+        return {"items": items, "clock": self.api.clock}, False
 
     def kubeadm_config(self):
         """kubeadm's record of the cluster."""

@@ -15,6 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.api import Ap
 
 SYSTEM = "/api/v1/namespaces/kube-system"
 SERVER_SECONDS = 8
+BEAT = "Beat"  # no kind of the API
 LEADER = "control-plane.alpha.kubernetes.io/leader"
 
 
@@ -24,23 +25,29 @@ def uid_of(api, seconds=None):
 
 
 def read(address, api):
-    """The lock objects of kube-system through one API server. A kind that may not be read is said, the others are kept."""
+    """The lock objects of kube-system through one API server. A kind that may not be read is said, the others are kept.
+
+    beat: when the last of the API servers renewed its own lease (1.26 and newer); clock: what this one's clock said.
+    """
     budget = Deadline(SERVER_SECONDS, api.deadline)
-    objects, errors, uid = {}, [], []
+    objects, errors, uid, beats = {}, [], [], []
     for found in (lambda api: uid.append(uid_of(api, budget.left())) or (), _leases, _annotated):
         try:
             for lock in found(api):
-                objects[(lock["kind"], lock["name"])] = lock
+                if lock["kind"] == BEAT:
+                    beats.append(str(lock["renew_time"] or "")[:40])
+                else:
+                    objects[(lock["kind"], lock["name"])] = lock
         except ApiError as error:
             if error.code is None or error.status not in ("denied", "absent"):
                 raise
             errors.append(str(error))
     return {"address": address, "error": "; ".join(errors) or None, "kube_system_uid": uid[0] if uid else None,
-            "objects": [objects[key] for key in sorted(objects)]}
+            "objects": [objects[key] for key in sorted(objects)], "beat": max(beats) if beats else None, "clock": api.clock}
 
 
 def _leases(api):
-    """Every Lease of kube-system but the API servers' own identities."""
+    """Every Lease of kube-system; the API servers' own identities are no locks, but show that something is written."""
     try:
         group = api.get("/apis/coordination.k8s.io", seconds=SERVER_SECONDS)
     except ApiError as error:
@@ -52,6 +59,7 @@ def _leases(api):
         meta, spec = item.get("metadata") or {}, item.get("spec") or {}
         identity = (meta.get("labels") or {}).get("apiserver.kubernetes.io/identity") or (meta.get("labels") or {}).get("k8s.io/component")
         if identity == "kube-apiserver" or re.match(r"(kube-)?apiserver-", meta.get("name") or ""):
+            yield {"kind": BEAT, "renew_time": spec.get("renewTime")}
             continue
         yield _lock("Lease", meta, spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"), spec.get("leaseDurationSeconds"))
 

@@ -44,17 +44,18 @@ def conditions_of(item):
 
 
 def leased(api, nodes):
-    """These nodes, each with when its kubelet renewed its lease, by its own clock. One list; where it fails, nobody knows."""
+    """These nodes, each with when its kubelet renewed its lease, by its own clock, and for how long. One list; where it fails, nobody knows."""
     if len(nodes) > MAX_LEASED:
         return nodes
     known = dict((node["name"], node) for node in nodes)
     renewed = {}
     try:
         for item in api.items(LEASES):
-            renewed[(item.get("metadata") or {}).get("name")] = (item.get("spec") or {}).get("renewTime")
+            renewed[(item.get("metadata") or {}).get("name")] = item.get("spec") or {}
     except ApiError:
         return nodes
-    for name, at in renewed.items():
+    for name, spec in renewed.items():
         if name in known:
-            known[name]["lease"] = str(at)[:40] if at else None
+            at, seconds = spec.get("renewTime"), spec.get("leaseDurationSeconds")
+            known[name].update(lease=str(at)[:40] if at else None, lease_duration_s=seconds if isinstance(seconds, int) else None)
     return nodes

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture_kubelet, control_plane, judge, membership, remedies
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture_kubelet, control_plane, judge, membership, remedies, writes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Target
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding, Proof
@@ -55,6 +55,8 @@ def add(targets: Iterable[tuple[Target, str]], documents: Iterable[Mapping[str, 
 
 def _step(target: Target, document: Mapping[str, Any], of: clusters.Cluster, allow: frozenset[str], run_id: str) -> tuple[str, dict[str, Any] | None]:
     """(why not, None), or ("", what apply_step does on the node)."""
+    if writes.refused(of):  # what is restarted may not come back as it was, and its leader cannot renew
+        return writes.why(of), None
     if ALLOWED not in allow:
         return "only a restart raises it, which is no means of looking: consent with -e kubemend_allow=capture_restart", None
     made = _kubelet(target, document, of, allow, run_id) if target.component == "kubelet" else _static(target, document, of, allow)

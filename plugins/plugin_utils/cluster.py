@@ -43,6 +43,7 @@ class Host:
     api_way: Mapping[str, Any] = field(default_factory=dict)
     scheduler_log: Mapping[str, Any] = field(default_factory=dict)
     clock: tuple[float, float] | None = None  # seconds by which it is ahead of the controller's, at least and at most
+    etcd_said: Mapping[str, Any] = field(default_factory=dict)  # also where etcd's member list was not answered
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -128,7 +129,15 @@ def host_of(document: Mapping[str, Any]) -> Host:
         {name: record.get("status", "error") for name, record in document.get("collectors", {}).items()},
         control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"),
         moment(kubelet.get("started_at")), pinning.extract(document), node_identity.extract(document), _working(control_plane.data(document, "journal")),
-        control_plane.data(document, "api_way"), control_plane.data(document, "scheduler_log"), _clock(document, system.get("clock")))
+        control_plane.data(document, "api_way"), control_plane.data(document, "scheduler_log"), _clock(document, system.get("clock")),
+        _etcd(document))
+
+
+def _etcd(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the collector etcd knows, whether or not it could answer everything."""
+    record = document.get("collectors", {}).get("etcd")
+    found = record.get("data") if isinstance(record, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | None:

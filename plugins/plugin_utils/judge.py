@@ -14,13 +14,14 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import membership
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, membership, writes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, unforeseen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import (
     Fault, Outcome, depends)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import (
+    FIRST,
     SEVERITIES,
     UNPROVEN,
     ClusterRow,
@@ -33,6 +34,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 )
 
 KEY_DIGITS = 16
+FROZEN = f"the cluster accepts no writes ({writes.CODE}): what the API holds is of before"
 
 
 def judge(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | None = None, deep: bool = False, part: bool = False) -> Result:
@@ -105,9 +107,14 @@ def _stands(hosts: list[Host], api: list[Mapping[str, Any]]) -> bool:
     return True
 
 
-def _needed(cause: Finding, finding: Finding) -> bool:
-    """Tell whether a finding's component needs that of another finding, on the same node."""
-    return cause.host == finding.host and depends(finding.component, cause.component)
+def _may_cause(cause: Finding, finding: Finding) -> bool:
+    """Tell whether one finding may explain another one, and not the other way round.
+
+    Of the same fault it may where the finding's component needs the other one, on the same node.
+    """
+    if cause.code == finding.code:
+        return cause.host == finding.host and depends(finding.component, cause.component)
+    return (finding.code, finding.component) not in CATALOGUE[cause.code].explained_by
 
 
 class _Book:
@@ -136,7 +143,7 @@ class _Book:
             if finding.cluster == key and explained:
                 causes = {item.code for item in self.findings if item.cluster == key
                           and {(item.code, item.component), (item.code, None)} & explained
-                          and (item.code != finding.code or _needed(item, finding))
+                          and _may_cause(item, finding)
                           and (item.component or finding.node is None or item.node in (None, finding.node))}
                 self.findings[index] = replace(
                     finding, because=tuple(sorted({*finding.because, *causes})))
@@ -164,16 +171,26 @@ class _Book:
                                                           item.component or ""))),
             tuple(sorted({item for item in self.not_judged if (item.code, item.cluster) not in judged},
                          key=lambda item: (item.cluster or "", item.code))),
-            tuple(sorted(self.findings, key=lambda item: (SEVERITIES.index(item.severity), item.code,
+            tuple(sorted(self.findings, key=lambda item: (SEVERITIES.index(item.severity), item.code not in FIRST, item.code,
                                                           item.cluster or "", item.host or "", item.component or ""))))
 
 
 def _of_cluster(fault: Fault, cluster: Cluster) -> list[Outcome]:
     try:
-        return list(fault.cluster(cluster)) if fault.cluster else []
+        return [_as_of_now(fault, cluster, outcome) for outcome in fault.cluster(cluster)] if fault.cluster else []
     except UNFORESEEN as error:
         where = cluster.api_host or next((host.host for host in cluster.hosts), "cluster API")
         return [Outcome((), (Missing(where, "judging", "error"),), note=unforeseen(error))]
+
+
+def _as_of_now(fault: Fault, cluster: Cluster, outcome: Outcome) -> Outcome:
+    """The outcome; not clear where only the present clears it, and the API holds nothing but the past. Where clocks are why nobody knows, that is told."""
+    if fault.present and outcome.verdict == "unknown" and not outcome.note:
+        return outcome._replace(note=ages.clocks(cluster).doubt)
+    if not fault.present or outcome.verdict != "clear" or not writes.refused(cluster):
+        return outcome
+    where = cluster.api_host or "cluster API"
+    return outcome._replace(missing=(Missing(where, fault.cluster_needs[-1], "error"),), note=FROZEN)
 
 
 def _short(key: str | None) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, control_plane, flags
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import STALE_LOCK_SECONDS, Cluster, Host, Stranger, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import UNPROVEN
 
@@ -91,11 +91,12 @@ def _named(cluster: Cluster) -> set[str]:
         names.update(address.get("address") for address in item.get("addresses") or ())
     for host in cluster.hosts:
         for member in host.etcd.get("members") or ():
-            names.update(_etcd_names(member))
+            names.update(etcd_names(member))
     return names
 
 
-def _etcd_names(member: Mapping[str, Any]) -> set[str]:
+def etcd_names(member: Mapping[str, Any]) -> set[str]:
+    """The names and addresses by which etcd knows a member."""
     names = {member.get("name") or ""}
     for url in list(member.get("peer_urls") or ()) + list(member.get("client_urls") or ()):
         names.add(url.split("://", 1)[-1].rsplit(":", 1)[0].strip("[]"))
@@ -155,7 +156,7 @@ def _etcd_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
     """etcd's live members, where etcd is stacked: an external etcd's hosts run no scheduler."""
     members = {member.get("id"): member for host in cluster.hosts for member in host.etcd.get("members") or ()}
     own = {name for host in cluster.hosts if _is_member(host) for name in host.names}
-    named = [sorted(_etcd_names(member), key=lambda name: name != member.get("name")) for member in members.values()]
+    named = [sorted(etcd_names(member), key=lambda name: name != member.get("name")) for member in members.values()]
     if any(own.intersection(names) for names in named):
         for names in named:
             if names:
@@ -164,7 +165,7 @@ def _etcd_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
 
 def lost(cluster: Cluster) -> list[str]:
     """What of the control plane's redundancy is gone already, in words; what only its own evidence can prove of a host that answers."""
-    etcd = {name for host in cluster.hosts for member in host.etcd.get("members") or () for name in _etcd_names(member)}
+    etcd = {name for host in cluster.hosts for member in host.etcd.get("members") or () for name in etcd_names(member)}
     found = []
     for host in cluster.members:
         if host.status == "not_asked":
@@ -190,7 +191,6 @@ def beside(cluster: Cluster, name: str) -> list[str]:
 
 def _lock_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
     """Hosts that hold a lock now. An instance in an ordinary pod signs with its pod's name, which is no host."""
-    now = timestamp(cluster.collected_at)
     podded = {item.component for host in cluster.hosts if host.control_plane for item in host.control_plane.processes
               if item.ours and item.pod_uid and not item.static}
     for server in (cluster.answer("locks") or {}).get("servers") or ():
@@ -198,6 +198,6 @@ def _lock_witnesses(cluster: Cluster) -> Iterable[tuple[list[str], str]]:
             holder, renewed = lock.get("holder") or "", timestamp(lock.get("renew_time"))
             if lock.get("name") not in control_plane.ELECTED or lock["name"] in podded or not holder:
                 continue
-            if now and renewed and (now - renewed).total_seconds() > STALE_LOCK_SECONDS:
+            if renewed and (age := ages.age(cluster, renewed)) is not None and age > STALE_LOCK_SECONDS:
                 continue
             yield [holder.rsplit("_", 1)[0]], f"holder of the {lock.get('kind')} kube-system/{lock['name']}"

@@ -12,6 +12,7 @@ REPORT_SCHEMA = "kubemend.report/1"
 VERDICTS = ("present", "unknown", "clear", "not_applicable")
 DOCS = "docs/faults"
 SEVERITIES = ("critical", "warning", "info")
+FIRST = frozenset(("KM115",))  # told before all others of their severity, because they explain them
 UNPROVEN = "unproven"  # the key of the one cluster of hosts none of which proved its own: no root, or nobody answered
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import remember
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, remember
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 
@@ -35,6 +35,7 @@ class NodeView:
     ours: Mapping[str, Any] | None
     internal: tuple[str, ...] = ()
     created: datetime | None = None
+    lease_seconds: float | None = None
 
     def condition(self, kind: str) -> Mapping[str, Any] | None:
         """Ready, or another that is not False."""
@@ -58,7 +59,7 @@ def _views(cluster: Cluster) -> Iterator[NodeView]:
                        _mappings(item.get("conditions")), timestamp(item.get("lease")), item.get("unschedulable") is True,
                        cordon if isinstance(cordon, Mapping) else None,
                        tuple(str(one["address"]) for one in _mappings(item.get("addresses")) if one.get("type") == "InternalIP" and one.get("address")),
-                       timestamp(item.get("created")))
+                       timestamp(item.get("created")), ages.seconds_of(item.get("lease_duration_s")))
 
 
 def _mappings(values: Any) -> tuple[Mapping[str, Any], ...]:

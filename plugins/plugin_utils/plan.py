@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import writes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, unforeseen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Finding
@@ -106,10 +107,10 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
         if remedy is None or finding.cluster not in by_key:
             continue
         document = document_of(finding.host) if finding.host else {}
-        group = _group(remedy, Scene(finding, by_key[finding.cluster], document, consent, document_of))
+        group = _written(by_key[finding.cluster], _group(remedy, Scene(finding, by_key[finding.cluster], document, consent, document_of)))
         made += [(number, tuple(replace(step, cluster=finding.cluster) for step in group))] if group else []
     if probe:
-        made += [(-1, (replace(probe(by_key[key]), cluster=key),)) for key in dict.fromkeys(group[0].cluster for dummy, group in made)]
+        made += [(-1, tuple(replace(step, cluster=key) for step in _written(by_key[key], (probe(by_key[key]),)))) for key in dict.fromkeys(group[0].cluster for dummy, group in made)]
     made.sort(key=lambda one: (_order(one[1], masters), one[0]))
     steps: list[Step] = []
     for step, why in _rows(group for dummy, group in made):
@@ -129,6 +130,23 @@ def _group(remedy: Remedy, scene: Scene) -> tuple[Step, ...]:
     except UNFORESEEN as error:
         return (Step(label(finding.host or "cluster", finding.code), finding.host or "", finding.code, "none", finding.risk, finding.component or "its remedy",
                      finding.component, finding.node, blocked_by=unforeseen(error)),)
+
+
+def _written(cluster: Cluster, group: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps of one finding, refused where they need a write and the cluster accepts none: one that needs none does not go alone."""
+    why = writes.why(cluster)
+    if not why or all(_is_local(step) for step in group):
+        return group
+    return tuple(replace(step, blocked_by=all_of(why, step.blocked_by)) for step in group)
+
+
+def _is_local(step: Step) -> bool:
+    """Whether it needs no write: it restores what is down on its host, or what it raises or puts back ends nothing."""
+    if step.remedy == "recover":
+        return step.component in BELOW
+    if step.remedy == "reset_state":  # of a kubelet that its state keeps down
+        return bool((step.expect or {}).get("down"))
+    return step.remedy in LOCAL or step.remedy in ("unit_limit", "restore_levels") and step.risk <= 1
 
 
 def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
@@ -151,6 +169,10 @@ def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
         [each for each in starts if each[0].cluster == row[0].cluster] if row in starts else [row])]
 
 
+# What restores or raises something on its own host, and needs neither the API nor a component that takes another's place (safety: no restart beside that).
+LOCAL = frozenset(("enable_kubelet", "start_kubelet", "enable_runtime", "start_runtime", "unmask_kubelet", "kernel_setting", "kernel_module", "file_limit",
+                   "swap_off", "swap_persistence"))
+BELOW = frozenset(("kubelet", "containerd", "crio", "docker", "cri-docker", "cri-dockerd"))
 START, LEADER = "start_former", "restart_leader"
 PROBE, CLEAN_UP, UNCORDON, PATCH, PINNED = "probe", "clean_up", "uncordon", "patch", "pinned"
 _RANK = {"recover": 0, "restore_levels": 1, "move_out": 1, "enable_runtime": 1, "start_runtime": 1, "enable_kubelet": 4, "unmask_kubelet": 4,

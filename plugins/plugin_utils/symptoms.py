@@ -54,14 +54,14 @@ SYMPTOMS = {
         Symptom(
             name="node_unreachable",
             title="A node is NotReady or unreachable",
-            causes=("KM512", "KM525", "KM526", "KM511", "KM114", "KM503", "KM508", "KM502", "KM501", "KM504", "KM505", "KM506", "KM507", "KM510", "KM515",
+            causes=("KM115", "KM512", "KM525", "KM526", "KM511", "KM114", "KM503", "KM508", "KM502", "KM501", "KM504", "KM505", "KM506", "KM507", "KM510", "KM515",
                     "KM516", "KM517", "KM524", "KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM309", "KM310", "KM401", "KM402", "KM403",
                     "KM409", "KM411", "KM520", "KM521", "KM527", "KM522", "KM528", "KM509", "KM518", "KM519", "KM523", "KM514", "KM513"),
         ),
         Symptom(
             name="pods_stay_pending",
             title="Pods stay Pending",
-            causes=("KM203", "KM114", "KM204", "KM202", "KM201", "KM210", "KM211", "KM212", "KM213", "KM214", "KM215", "KM216", "KM217",
+            causes=("KM203", "KM115", "KM114", "KM204", "KM202", "KM201", "KM210", "KM211", "KM212", "KM213", "KM214", "KM215", "KM216", "KM217",
                     "KM218", "KM219", "KM220", "KM221", "KM222", "KM223", "KM224", "KM225", "KM513", "KM514"),
         ),
     )

@@ -27,12 +27,12 @@ ALWAYS = ("healthy", "scheduler-config-file")
 # each are drawn.
 SAMPLED = {"gpu-": 1, "pinning-": 1, "-master-unreachable": 1, "": 3}
 # Tests of their own make and diagnose these: test_admission.py, test_reset.py, test_repair.py,
-# test_open_files.py, test_boot.py, test_told.py, test_pending.py.
+# test_open_files.py, test_boot.py, test_told.py, test_pending.py, test_no_writes.py.
 ELSEWHERE = ("gpu-two-leaders", "pinning-policy-changed", "pinning-corrupt-state", "api-down",
              "inotify-default", "inotify-one-holder", "sysctl-overridden", "ip-forward-off",
              "inotify-watches", "kubelet-certificate-over", "runtime-metadata",
              "runtime-config-emptied", "firewall-enabled", "no-scheduler",
-             "scheduler-out-of-reach")
+             "scheduler-out-of-reach", "etcd-no-space", "etcd-no-quorum")
 
 
 def chosen() -> list[runner.Case]:

@@ -16,7 +16,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect impor
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import Absent, Denied
 
 PODS = "/var/log/pods"
-RECENT = 600  # seconds
+RECENT = 3600  # seconds: two starts within these may be one of many
 READ, BEGUN, KEPT, LONGEST = 65536, 3, 20, 600  # bytes of a log's beginning, and of its end; lines of each; bytes of a line
 JOURNAL_LINES, JOURNAL_BYTES = 3000, 2 * 1024 * 1024
 NAMED = ("name: ", '"name": "', '"name":"')
@@ -25,10 +25,11 @@ FAILED = "Error syncing pod"
 
 
 def collect(context):
-    """{components: [{component, running, restart, path, first, last, lines, kubelet}]}: of one that runs, the log of the start before; of others, of the last.
+    """{components: [{component, running, restart, begun, path, first, last, lines, kubelet}]}: of one that runs the log of the start before; of others, of
+    the last.
 
-    restart: how many of the pod's starts were before that log's; first and last: seconds since the epoch of its first and last line; kubelet: what the
-    kubelet last said of starting it. Each None where there is nothing.
+    restart: how many of the pod's starts were before that log's; begun: when the pod was first started with this manifest; first and last: seconds
+    since the epoch of its first and last line; kubelet: what the kubelet last said of starting it. Each None where there is nothing.
     """
     context.source = PODS
     if context.data.get("manifests") is None and os.geteuid() != 0:
@@ -60,10 +61,11 @@ def _wanted(processes, now):
 
 
 def _row(root, component, running):
-    row = {"component": component, "running": running, "restart": None, "path": None, "first": None, "last": None, "lines": [], "kubelet": None}
+    row = {"component": component, "running": running, "restart": None, "begun": None, "path": None, "first": None, "last": None, "lines": [], "kubelet": None}
     restart, path = newest(root, component, 1 if running else 0)
     if path:
-        row.update(restart=restart, path=path)
+        # The folder of a static pod is named by its manifest, and changes when that of the container is made in it.
+        row.update(restart=restart, path=path, begun=files.mtime(os.path.dirname(os.path.dirname(path))))
         try:
             row["first"], row["last"], row["lines"] = ends(*_read(path))
         except OSError as error:

@@ -97,8 +97,8 @@ COLLECTORS = (
               needs=("kubelet", "manifests", "instances")),
     Collector("scheduler_log", "the order in which the scheduler saw nodes come and go, as far as its log has it (--v=2 and higher, of versions "
               "that may lose nodes)", timeout=8, needs=("instances", "component_http"), components=("kube-scheduler",)),
-    Collector("etcd", "etcd's live member list and cluster id, with the API server's own client certificate", needs=("instances",),
-              components=("kube-apiserver", "etcd")),
+    Collector("etcd", "etcd's live member list and cluster id, the leader, alarms and size of the member that answers, with the API server's own client "
+              "certificate", needs=("instances",), components=("kube-apiserver", "etcd")),
     Collector("installer", "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are known", timeout=5),
     Collector("devices", "the kubelet's device plugin folder: its sockets, and its checkpoint without what plugins told for containers",
               timeout=8, path="/var/lib/kubelet/device-plugins"),

@@ -10,6 +10,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     kubelet,
     limits,
     managers,
+    no_writes,
     node_api,
     node_boot,
     node_cgroups,
@@ -35,10 +36,10 @@ def _catalogue(*groups: tuple[Fault, ...]) -> dict[str, Fault]:
     for fault in (fault for group in groups for fault in group):
         if fault.code in found:
             raise ValueError(f"fault code {fault.code} is used twice")
-        found[fault.code] = fault
+        found[fault.code] = no_writes.standing(fault)
     return dict(sorted(found.items()))
 
 
 CATALOGUE = _catalogue(*(module.FAULTS for module in (
-    control_plane, kubelet, limits, managers, node_api, node_boot, node_cgroups, node_clock, node_firewall, node_identity, node_runtime, node_swap,
+    control_plane, kubelet, limits, managers, no_writes, node_api, node_boot, node_cgroups, node_clock, node_firewall, node_identity, node_runtime, node_swap,
     node_way, nodes, pinning, run, scheduling, scheduling_pending, scheduling_tree, scheduling_turn)))

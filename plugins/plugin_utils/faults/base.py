@@ -69,6 +69,7 @@ class Fault:
     hosts' extracts and the API's answers. needs: the collectors of the node, cluster_needs: those of the cluster.
     risk: of the remedy (0 observe ... 4 possible loss). tier: core, or deep where a collector of that tier is needed.
     explained_by: (code, component or None for any) of the faults that cause this one, named in its finding's because.
+    present: whether only the present state of the API clears it, so that it is unknown where nothing is written (KM115).
     """
 
     code: str
@@ -85,6 +86,7 @@ class Fault:
     references: tuple[str, ...] = ()
     tier: str = "core"
     explained_by: frozenset[tuple[str, str | None]] = frozenset()
+    present: bool = False
 
     @property
     def scope(self) -> str:

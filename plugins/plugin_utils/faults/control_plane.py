@@ -197,7 +197,10 @@ FAULTS = (
         explanation="The kubelet has the manifest, and no process of the component is there, or each ends soon after its start. Others of its kind hide "
                     "it: one of them leads, and the API answers. What is lost is what stands by, until the next one fails. Its own log says why (a flag "
                     "that its release does not know, a certificate, a server that it does not reach), and the kubelet's, where it never began (an "
-                    "image that is not there). A component that a kubelet or manifest of the last minutes has still to start is unknown.",
+                    "image that is not there). A component that a kubelet or manifest of the last minutes has still to start is unknown. "
+                    "Also, as a warning, where it runs now and has ended again and again: two starts within the last 40 minutes, of one manifest, not behind "
+                    "a boot, and at least three of it (ten where it says nothing as it ends: somebody may have stopped it). Many starts in its life alone "
+                    "are no finding.",
         remedy="Mend what its last words name. The kubelet waits up to five minutes between two starts.",
         risk=2,
         needs=("system", "kubelet", "manifests", "instances", "component_end"),

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, writes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import ControlPlane, Process
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, and_others, views
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import SHOWN, NodeView, and_others, views
 
 # Whoever is next takes the lock within its lease's duration (15 s) and a retry; a busy machine needs longer.
 LED_SECONDS, LEASES = 60, 3
@@ -79,23 +81,35 @@ def _moment(lock: Mapping[str, Any]) -> float:
 
 
 def _stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool]:
-    """(whether nobody renews it, whether that cannot be told). By the clock that wrote it, where the holder's kubelet renews its node's lease.
+    """(whether nobody renews it, whether that cannot be told). Its age counts by the clock of the host that read it, never by what else is written.
 
-    Newer components give their lock up as they end, so that it names nobody: whichever control-plane node wrote it, its clock is one of theirs.
+    A lease that its holder's kubelet renewed later proves more, whatever the clocks say: both are of one clock. That it did not is no proof of
+    anything, because both may have stopped at once. Newer components give their lock up as they end, so that it names nobody: whichever
+    control-plane node wrote it, its clock is one of theirs.
     """
     renewed = timestamp(lock.get("renew_time"))
     if renewed is None:
         return False, True
-    seconds, name = lock.get("lease_duration_s"), str(lock.get("holder") or "").rsplit("_", 1)[0]
-    lasts = seconds if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) else 0
+    name = str(lock.get("holder") or "").rsplit("_", 1)[0]
+    most = LEASES * (ages.seconds_of(lock.get("lease_duration_s")) or 0.0)
     holder = next((view for view in views(cluster) if view.name == name), None)
     clocks = [holder.leased] if holder is not None else [] if name else [view.leased for view in views(cluster) if view.control_plane]
-    if clocks and all(clock is not None and (clock - renewed).total_seconds() > max(LED_SECONDS, LEASES * lasts) for clock in clocks):
+    if clocks and all(clock is not None and (clock - renewed).total_seconds() > max(LED_SECONDS, most) for clock in clocks):
         return True, False
-    if holder is not None and holder.leased is not None and holder.ready == "True":
+    writer = holder.host if holder is not None else None
+    age = ages.age_of(cluster, renewed, writer, "locks")
+    if age is None or age[1] < -ages.APART:  # a time of the future is of another clock, and tells no age
+        return False, True
+    if age[0] <= max(LED_SECONDS if ages.clocks(cluster).checked else STALE_LOCK_SECONDS, most):
         return False, False
-    now = timestamp(cluster.collected_at)
-    return (False, True) if now is None else ((now - renewed).total_seconds() > max(STALE_LOCK_SECONDS, LEASES * lasts), False)
+    return (False, True) if _of_another_clock(cluster, holder, renewed) else (True, False)
+
+
+def _of_another_clock(cluster: Cluster, holder: NodeView | None, renewed: datetime) -> bool:
+    """Whether the clock that wrote it may be behind: the API hears its node, whose lease is as old, others write, and its host told no clock."""
+    if holder is None or holder.leased is None or holder.ready != "True" or ages.difference(cluster, holder.host) is not None:
+        return False
+    return abs((holder.leased - renewed).total_seconds()) <= LED_SECONDS and writes.state(cluster).refused is False
 
 
 def _stale(cluster: Cluster, role: Role, lock: Mapping[str, Any], places: list[str]) -> Hit:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import STALE_LOCK_SECONDS, Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import leading, node_taints
@@ -49,10 +50,10 @@ def _left(cluster: Cluster, view: NodeView) -> Iterator[Mapping[str, Any]]:
 
 
 def _old(cluster: Cluster, view: NodeView, since: datetime) -> bool:
-    if view.leased is not None:
-        return (view.leased - since).total_seconds() > leading.LED_SECONDS
-    now = timestamp(cluster.collected_at)
-    return now is not None and (now - since).total_seconds() > STALE_LOCK_SECONDS
+    if view.leased is not None and (view.leased - since).total_seconds() > leading.LED_SECONDS:
+        return True
+    age = ages.age(cluster, since, "nodes")
+    return age is not None and age > STALE_LOCK_SECONDS
 
 
 def _undone(cluster: Cluster, left: list[tuple[NodeView, Mapping[str, Any]]], lock: Mapping[str, Any] | None) -> Hit:
@@ -129,7 +130,7 @@ FAULTS = (
         applies="clusters whose controller managers take a lock",
         explanation="Nobody renews the lock of kube-controller-manager. Its node lifecycle controller sets and takes away the taints of nodes: without it a "
                     "node whose kubelet is well again keeps node.kubernetes.io/unreachable and gets no pods, and a node that dies reads Ready for ever. The "
-                    "age is taken by the clock of the lock's holder where its kubelet renews its own lease, else by that of the host that asked. "
+                    "age is taken by the clock of the host that asked, and by the lease of the holder's node where that is newer. "
                     "Also where such a taint stays for more than a minute on a node that posts Ready.",
         remedy="Bring a controller manager back: its manifest, its log. Taking taints away by hand mends nothing.",
         risk=0,

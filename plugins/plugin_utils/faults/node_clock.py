@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view import and_others
 
 OFF = 30.0  # seconds: more than any of the bounds of an honest clock, and less than what Kubernetes forgives
 SLACK = 1.0  # of each bound
@@ -30,16 +32,27 @@ def differing(cluster: Cluster) -> Iterator[Outcome]:
     known = [(host, host.clock) for host in cluster.hosts if host.clock is not None]
     older = [one for one in missing if one.status == "not_asked"]
     if older and not known:  # an older release collected it: whoever else was silent could have told nothing either
-        yield Outcome((), tuple(older))
+        yield Outcome(tuple(_of_servers(cluster)), tuple(older))
         return
     right = agreed([*(bounds for _host, bounds in known), (0.0, 0.0)])
     if right is None:
         apart = [host for host, bounds in known if abs(away(bounds, (0.0, 0.0))) > OFF]
         note = "clocks differ, and no majority of them agrees" if apart else ""
-        yield Outcome((), (*missing, *(Missing(host.host, "system", "error") for host in apart)), note=note)
+        yield Outcome(tuple(_of_servers(cluster)), (*missing, *(Missing(host.host, "system", "error") for host in apart)), note=note)
         return
     hits = [_hit(host, away(bounds, right), len(known)) for host, bounds in known if abs(away(bounds, right)) > OFF]
-    yield Outcome(tuple(hits), tuple(missing))
+    yield Outcome(tuple(hits or _of_servers(cluster)), tuple(missing))
+
+
+def _of_servers(cluster: Cluster) -> Iterator[Hit]:
+    """The host that read the API and the API servers, where their clocks differ so that no age is known. Which of them is right, nobody knows here."""
+    known = ages.clocks(cluster)
+    if known.doubt:
+        proofs = tuple(Proof("http", cluster.api_host, object=name, text=f"its Date is {abs(ahead):.0f} s or more {'ahead of' if ahead > 0 else 'behind'} the "
+                             "clock of the host that asked") for name, ahead in sorted(known.apart.items()))
+        yield Hit(f"the clock of {cluster.api_host}, which reads the API, and that of API servers differ: {and_others(sorted(known.apart))}; how old leases, "
+                  "locks and pods are is not known", proofs, "compare the clocks of the control-plane nodes (timedatectl, chronyc tracking), and let them be set "
+                  "slowly", host=cluster.api_host, component="clock")
 
 
 def _silent(host: Host) -> tuple[Missing, ...]:
@@ -85,7 +98,9 @@ FAULTS = (
         explanation="The clock of a node is more than 30 s away from what most hosts of the cluster and the controller agree on. Certificates and tokens are "
                     "not valid yet, or no more, where it says so; the lease that such a kubelet writes looks old or of the future; logs of hosts cannot be "
                     "compared. Each node's clock is compared with the controller's times before and after it was asked, so that a slow connection is no "
-                    "difference. Unknown where no majority agrees, as of one node and the controller.",
+                    "difference. Unknown where no majority agrees, as of one node and the controller. Also where the host that reads the API and the API "
+                    "servers (the Date of their answers) differ by more than 10 s: then no age of a lease, a lock or a pod is known, and what needs one is "
+                    "unknown.",
         remedy="See why its clock is not set: chrony, systemd-timesyncd, or the host of a virtual machine. Nothing here sets a clock.",
         risk=0,
         needs=("system",),

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, timestamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import node_taints
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
@@ -44,7 +45,9 @@ def uninitialised(cluster: Cluster) -> Iterator[Outcome]:
         ready = view.condition("Ready") or {}
         if view.ready != "False" or _fresh(cluster, view):
             continue
-        if not isinstance(ready.get("message"), str):
+        if ages.clocks(cluster).doubt:  # it may have joined a moment ago
+            missing.append(Missing(cluster.api_host or "cluster API", "nodes", "error"))
+        elif not isinstance(ready.get("message"), str):
             missing.append(Missing(cluster.api_host or "cluster API", "nodes", "not_asked"))  # an older release collected it
         elif _NETWORK.search(ready["message"]):
             hits.append(_uninitialised(cluster, view, ready))
@@ -53,8 +56,8 @@ def uninitialised(cluster: Cluster) -> Iterator[Outcome]:
 
 def _fresh(cluster: Cluster, view: NodeView) -> bool:
     """Whether the node has just joined: the plugin's pod comes only then."""
-    now = timestamp(cluster.collected_at)
-    return view.created is not None and now is not None and 0 <= (now - view.created).total_seconds() < JOINING
+    age = ages.age(cluster, view.created, "nodes")
+    return age is not None and 0 <= age < JOINING
 
 
 def _uninitialised(cluster: Cluster, view: NodeView, ready: Mapping[str, Any]) -> Hit:

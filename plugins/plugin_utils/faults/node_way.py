@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, writes
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import node_api, node_identity
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
@@ -26,6 +27,8 @@ LOST = {
     "certificate": ("it cannot trust the server of its kubeconfig",
                     "compare the clocks (timedatectl), then the time and the names of the server's certificate, and the CA of the kubeconfig"),
 }
+FROZEN = ("nothing that it says is stored, because the cluster accepts no writes", f"mend what keeps the cluster from writing first ({writes.CODE}), and look "
+          "at this node again behind that")
 REACHED = ("the server of its kubeconfig answers there", "read what it says of its lease and its Node (journalctl -u kubelet): a client certificate that "
            "the API refuses, another name than its Node's, or a call to the runtime that never ends")
 
@@ -52,7 +55,7 @@ def unheard(cluster: Cluster) -> Iterator[Outcome]:
             continue
         if view.ready == "False" and any(word in _words(view).lower() for word in ELSEWHERE):
             continue
-        if _young(cluster, host):
+        if _young(cluster, host) or ages.clocks(cluster).doubt:
             missing.append(Missing(host.host, "kubelet", "error"))
         else:
             hits.append((_silent if view.ready == "Unknown" else _unwell)(cluster, view, host))
@@ -60,8 +63,9 @@ def unheard(cluster: Cluster) -> Iterator[Outcome]:
 
 
 def _young(cluster: Cluster, host: Host) -> bool:
-    now = timestamp(cluster.collected_at)
-    return now is not None and host.kubelet_started is not None and abs((now - host.kubelet_started).total_seconds()) < YOUNG
+    """Whether its kubelet started within the last minute, by the clocks of both hosts as far as their difference is known."""
+    age = ages.age_of(cluster, host.kubelet_started, host, "nodes")
+    return age is not None and age[0] < YOUNG and age[1] > -YOUNG
 
 
 def _words(view: NodeView) -> str:
@@ -71,7 +75,9 @@ def _words(view: NodeView) -> str:
 
 def _silent(cluster: Cluster, view: NodeView, host: Host) -> Hit:
     way = host.api_way
-    if way:
+    if writes.refused(cluster):
+        words, cure = FROZEN
+    elif way:
         words, cure = LOST.get(str(way.get("failed")), REACHED)
     else:
         words, cure = SLOW if host.statuses.get("api_way") == "timeout" else ("whether it reaches the API was not looked at", REACHED[1])

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import excluded
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, timestamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, excluded
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, leading
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
@@ -91,8 +91,7 @@ def _pending(cluster: Cluster) -> list[Missing]:
 
 
 def _waited(cluster: Cluster, since: Any) -> float | None:
-    began, now = timestamp(since), timestamp(cluster.collected_at)
-    return None if began is None or now is None else (now - began).total_seconds()
+    return ages.age(cluster, since)
 
 
 def _counted(entry: Mapping[str, Any], nodes: excluded.Nodes) -> list[excluded.Excluded]:
@@ -219,7 +218,7 @@ FAULTS = (
         severity="critical",
         applies="clusters whose schedulers take a lock",
         explanation="Nobody renews the lock of kube-scheduler. New pods stay Pending, without a condition and without an event; those that run go on. The "
-                    "age is taken by the clock of the lock's holder where its kubelet renews its own lease, else by that of the host that asked. Of each "
+                    "age is taken by the clock of the host that asked, and by the lease of the holder's node where that is newer. Of each "
                     "control-plane node that runs none it is told why: no manifest, one that does not parse (KM107), a kubelet that is down, or a container "
                     "that does not stay up (KM114).",
         remedy="Bring a scheduler back: its manifest, its log.",

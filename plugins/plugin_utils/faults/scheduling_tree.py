@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import excluded, node_tree, scheduling_reasons, taints
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, excluded, node_tree, scheduling_reasons, taints
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import Process
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import election, leading, scheduling_history
@@ -255,8 +255,8 @@ def _logged(cluster: Cluster, doubtful: _Waiting, names: Collection[str]) -> tup
 
 
 def _settled(cluster: Cluster, entry: Mapping[str, Any]) -> bool:
-    since, now = timestamp(entry.get("since")), timestamp(cluster.collected_at)
-    return since is not None and now is not None and (now - since).total_seconds() >= SETTLED_SECONDS
+    age = ages.age(cluster, entry.get("since"))
+    return age is not None and age >= SETTLED_SECONDS
 
 
 def _served(found: _Schedulers) -> frozenset[str]:

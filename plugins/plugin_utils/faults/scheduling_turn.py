@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import taints
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, timestamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, taints
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.excluded import PASSING
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
@@ -41,8 +41,7 @@ def _missing(cluster: Cluster, collector: str, lists: tuple[str, ...]) -> list[M
 
 
 def _since(cluster: Cluster, began: Any) -> float | None:
-    at, now = timestamp(began), timestamp(cluster.collected_at)
-    return None if at is None or now is None else (now - at).total_seconds()
+    return ages.age(cluster, began)
 
 
 def _nowhere() -> Outcome:

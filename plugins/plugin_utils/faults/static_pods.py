@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host, moment
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import ControlPlane, FileUse
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
@@ -22,10 +23,15 @@ STARTING_SECONDS = 180
 # One that is younger than SHORT, behind two others of which the last ended by its own word within LIVED: it is alive by chance while somebody looks. One that
 # somebody ended (a restart, an edit, a lock that was lost) has lived on, or says nothing of its end.
 SHORT_SECONDS, STARTS, LIVED_SECONDS = 120, 2, 10
-RECENT_SECONDS = 600  # the collector component_end asks about younger processes
+# The third end within an hour is no accident: two starts within 40 minutes, and another before them, are as many. One that says nothing as it ends may have
+# been stopped by somebody, a few times in a row by an operator or a repair; hardly ten times.
+AGAIN_SECONDS, AGAIN_STARTS, QUIET_STARTS = 2400, 3, 10
+BOOT_SECONDS = 600  # behind a boot, what waits for what is not up yet ends a few times
 # Words by which a program of Kubernetes, etcd or Go says that it ends.
 _LAST = re.compile(r"F\d{4} |E\d{4} .*(?:command failed|failed to run|Failed to run)|[Ee]rror: |panic: |fatal error: |unknown (?:shorthand )?flag|"
                    r'.*"level":"(?:fatal|panic)"')
+# A component that cannot renew its lock ends itself, so that another one leads.
+_LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelection\.go.*lost")
 
 
 def down(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -38,9 +44,9 @@ def down(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         yield Outcome((), missing, applies, host=host.host, note=problem)
         return
     ended = {row.get("component"): row for row in control_plane.data(document, "component_end").get("components") or () if isinstance(row, Mapping)}
-    hits, doubts = [], []
+    hits, doubts, booted = [], [], _booted(document)
     for use in _one_each(plane):
-        hit, doubt = _judged(host, plane, use, ended.get(use.component) or {})
+        hit, doubt = _judged(host, plane, use, ended.get(use.component) or {}, booted)
         hits += [hit] if hit else []
         doubts += [doubt] if doubt else []
     missing = _unasked(host, plane)
@@ -57,7 +63,14 @@ def _one_each(plane: ControlPlane) -> list[FileUse]:
     return list(found.values())
 
 
-def _judged(host: Host, plane: ControlPlane, use: FileUse, ended: Mapping[str, Any]) -> tuple[Hit | None, str]:
+def _booted(document: Mapping[str, Any]) -> float:
+    """When its machine booted, by its own clock; 0 where it does not say."""
+    system = control_plane.data(document, "system")
+    clock, uptime = system.get("clock"), system.get("uptime_s")
+    return clock - uptime if _number(clock) and _number(uptime) else 0.0
+
+
+def _judged(host: Host, plane: ControlPlane, use: FileUse, ended: Mapping[str, Any], booted: float) -> tuple[Hit | None, str]:
     """(the finding, else why it cannot be told)."""
     running = [one for one in plane.processes if one.component == use.component and one.static]
     if running:
@@ -65,7 +78,11 @@ def _judged(host: Host, plane: ControlPlane, use: FileUse, ended: Mapping[str, A
         lived, restart = _lived(ended), ended.get("restart")
         spoke = _LAST.match(last_word(_lines(ended))) is not None
         again = spoke and lived is not None and lived < LIVED_SECONDS and plane.clock - started < SHORT_SECONDS
-        return (_hit(host, use, ended, "ends again and again", lived), "") if again and _number(restart) and restart >= STARTS else (None, "")
+        if again and _number(restart) and restart >= STARTS:
+            return _hit(host, use, ended, "ends again and again", lived), ""
+        if _restarts(plane, ended, started, booted):
+            return replace(_hit(host, use, ended, "restarts again and again", lived), severity="warning"), ""
+        return None, ""
     if flags.component_of(use.words) != use.component:
         return None, f"what runs as {use.component} by {use.path} is not known: its command does not name it"
     # Where nobody knows when the kubelet began, it is old.
@@ -73,6 +90,19 @@ def _judged(host: Host, plane: ControlPlane, use: FileUse, ended: Mapping[str, A
     if plane.clock - use.mtime < SETTLE_SECONDS or plane.clock - begun < STARTING_SECONDS:
         return None, f"the kubelet may still be at it: {use.component}"
     return _hit(host, use, ended, "does not stay up" if ended.get("lines") else "does not start", None), ""
+
+
+def _restarts(plane: ControlPlane, ended: Mapping[str, Any], started: float, booted: float) -> bool:
+    """Whether it ends every few minutes, however long it lives: it runs whenever somebody looks. Many starts in its life alone say nothing of now.
+
+    Its number counts starts of one manifest, so that a change of it is no restart.
+    """
+    first, restart = ended.get("first"), ended.get("restart")
+    if not _number(first) or not _number(restart):
+        return False
+    now = [at for at in (first, started) if plane.clock - at < AGAIN_SECONDS and not 0 <= at - booted < BOOT_SECONDS]
+    spoke = any(_LAST.match(line) or _LOST.search(line) for line in _lines(ended))
+    return len(now) > 1 and restart + 1 >= (AGAIN_STARTS if spoke else QUIET_STARTS)
 
 
 def _number(value: object) -> bool:
@@ -103,12 +133,14 @@ def _hit(host: Host, use: FileUse, ended: Mapping[str, Any], what: str, lived: f
         proofs.append(Proof("log", host.host, object="kubelet", text=kubelet))
     told = one_line(_said(word or kubelet), 240)
     restart = ended.get("restart")
-    often = f" ({restart:.0f} starts before)" if _number(restart) and restart else ""
+    begun = moment(ended.get("begun")) if _number(restart) and restart else None
+    since = f" since {begun:%Y-%m-%dT%H:%M:%SZ}" if begun is not None else ""
+    often = f" ({restart:.0f} starts before{since})" if _number(restart) and restart else ""
     short = f", its last start lived {lived:.0f} s" if lived is not None else ""
     refused = use.flag is not None and use.flag.value is None
     kept = "runs" if host.control_plane and host.control_plane.kubelet_unproven else "is well"
     return Hit(f"its manifest is there and the kubelet {kept}, but it {what}{often}{short}{f': {told}' if told else ''}", tuple(proofs),
-               _remedy(use, bool(word), bool(kubelet)), host.host, host.node, use.component, because=("KM105",) if refused else ())
+               _remedy(use, word, bool(kubelet)), host.host, host.node, use.component, because=("KM105",) if refused else ())
 
 
 def _named(use: FileUse, word: str) -> str:
@@ -120,7 +152,8 @@ def _named(use: FileUse, word: str) -> str:
 
 def last_word(lines: list[str]) -> str:
     """The last of these lines that says that the program ends, else the last of all."""
-    return next((line for line in reversed(lines) if _LAST.match(line)), lines[-1] if lines else "")
+    ends = [line for line in lines if _LAST.match(line)] or [line for line in lines if _LOST.search(line)] or lines
+    return ends[-1] if ends else ""
 
 
 def _said(line: str) -> str:
@@ -128,8 +161,11 @@ def _said(line: str) -> str:
     return re.sub(r"^[IWEF]\d{4} \S+ +\d+ [\w.-]+:\d+\] ", "", line)
 
 
-def _remedy(use: FileUse, spoke: bool, kubelet: bool) -> str:
-    if spoke:
+def _remedy(use: FileUse, word: str, kubelet: bool) -> str:
+    if _LOST.search(word):
+        return f"it could not renew its lock in time: the API server or its etcd is too slow, or takes no writes. See etcd's log for \"took too long\" and " \
+            f"\"slow fdatasync\", what its disk is shared with, and the CPU that the API server gets; the whole log: crictl ps -a --name {use.component}"
+    if word:
         return f"mend what its last words name, in {use.path} or in a file that it is given; the kubelet starts it again within five minutes. " \
             f"The whole log: crictl ps -a --name {use.component}, then crictl logs of the newest"
     if kubelet:

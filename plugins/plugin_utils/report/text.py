@@ -178,7 +178,7 @@ def _hosts(page: Page, hosts: Sequence[model.HostRow], findings: Sequence[model.
             troubled.add(item.host)
             troubled.update(lack.host for lack in item.missing)
     healthy = [item.host for item in hosts if item.status == "ok" and item.host not in troubled]
-    if healthy:
+    if healthy and words.may_be_healthy(findings):
         page.prose(f"healthy: {words.named(healthy)}", indent=0)
     groups: dict[tuple[str, str], list[str]] = {}
     for row in hosts:

@@ -9,7 +9,7 @@ import re
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import looks, model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import looks, model, writes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import UNPROVEN
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
@@ -56,10 +56,15 @@ def cluster_keys(result: model.Result) -> list[str | None]:
     return sorted(keys, key=lambda key: key is None)
 
 
-def finding_order(item: model.Finding) -> tuple[int, str, str, str]:
+def finding_order(item: model.Finding) -> tuple[int, bool, str, str, str]:
     known = item.severity in model.SEVERITIES
     rank = model.SEVERITIES.index(item.severity) if known else len(model.SEVERITIES)
-    return rank, item.code, item.host or "", item.component or ""
+    return rank, item.code not in model.FIRST, item.code, item.host or "", item.component or ""
+
+
+def may_be_healthy(findings: Iterable[model.Finding]) -> bool:
+    """Whether any host of their cluster may be called healthy: none while nothing is written, because its evidence from the API is old."""
+    return not any(item.code == writes.CODE for item in findings)
 
 
 def in_order(findings: Iterable[model.Finding]) -> list[model.Finding]:

@@ -10,7 +10,7 @@ import copy
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, model, plan, remedies
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster, judge, model, plan, remedies
 
 SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
 
@@ -362,7 +362,7 @@ def test_all_that_stands_in_the_way_is_told_at_once(world):
 
 def test_no_probe_of_a_cluster_in_which_nothing_is_repaired():
     """Another cluster's repair is nothing to prove there."""
-    clusters = [SimpleNamespace(key=key, members=()) for key in ("a", "b")]
+    clusters = [cluster.Cluster(key, []) for key in ("a", "b")]
     risks = {"a": 1, "b": 3}
 
     def step(of, name):

@@ -81,17 +81,45 @@ def test_a_flag_that_does_not_parse_is_why(world):
     assert [one.because for one in found(world)] == [("KM105",)]
 
 
-@pytest.mark.parametrize(("age", "lived", "restart", "present"), [
-    (5, 0.5, 2, True), (119, 9, 9, True), (5, 0.5, 1, False), (5, 11, 9, False), (121, 0.5, 9, False), (5, None, 9, False), (5, 0.5, None, False)])
-def test_one_that_is_alive_by_chance(world, age, lived, restart, present):
-    """Younger than two minutes, behind two others of which the last ended at once."""
+@pytest.mark.parametrize(("age", "lived", "restart", "severity"), [
+    (5, 0.5, 2, "critical"), (119, 9, 9, "critical"), (5, 0.5, 1, None), (5, 11, 9, "warning"), (121, 0.5, 9, "warning"), (5, None, 9, "warning"),
+    (5, 0.5, None, None)])
+def test_one_that_is_alive_by_chance(world, age, lived, restart, severity):
+    """Younger than two minutes, behind two others of which the last ended at once; else it may still end again and again."""
     world.run("m2", SCHEDULER, "--leader-elect=true", elect=True, started_at=CLOCK - age)
     ended(world, running=True, restart=restart, first=CLOCK - 400, last=None if lived is None else CLOCK - 400 + lived)
-    assert bool(found(world)) is present
-    if present:
-        assert f"ends again and again ({restart} starts before), its last start lived {lived:.0f} s: " in found(world)[0].summary
+    assert [one.severity for one in found(world)] == ([severity] if severity else [])
+    if severity:
+        what = "ends again and again" if severity == "critical" else "restarts again and again"
+        assert f"{what} ({restart} starts before)" in found(world)[0].summary
     else:
         assert verdict(world) == "clear"
+
+
+LOST = ["E1125 08:00:00.000000       1 leaderelection.go:441] \"Failed to update lease\" err=\"context deadline exceeded\"",
+        "I1125 08:00:05.000000       1 leaderelection.go:287] failed to renew lease kube-system/kube-scheduler: context deadline exceeded",
+        "F1125 08:00:05.100000       1 server.go:264] leaderelection lost"]
+
+
+@pytest.mark.parametrize(("age", "first", "restart", "lines", "uptime", "present"), [
+    (30, 95, 241, LOST, None, True), (30, 95, 2, LOST, None, True), (30, 95, 2, LOST[:2], None, True),
+    (30, 95, 1, LOST, None, False),                    # at the second end it may be an accident
+    (30, 2500, 241, LOST, None, False),                # once of late, however often in its life
+    (2500, 2600, 241, LOST, None, False),              # not of late
+    (30, 95, 241, ["I1125 quiet"], None, True), (30, 95, 5, ["I1125 quiet"], None, False),
+    (30, 95, 241, LOST, 500.0, False), (30, 95, 241, LOST, 9000.0, True),  # behind a boot
+    (30, "soon", 241, LOST, None, False), (30, 95, "many", LOST, None, False), (30, True, 241, LOST, "long", False)])
+def test_one_that_lives_on_for_a_while_each_time(world, age, first, restart, lines, uptime, present):
+    """It runs whenever somebody looks (C04): what counts is how often it began of late, not how long it lives."""
+    world.run("m2", SCHEDULER, "--leader-elect=true", elect=True, started_at=CLOCK - age)
+    if uptime is not None:
+        world.data("m2", "system")["uptime_s"] = uptime
+    began = CLOCK - first if isinstance(first, int) and first is not True else first
+    ended(world, running=True, restart=restart, begun=CLOCK - 900000, first=began, last=CLOCK - age - 1, lines=lines)
+    assert [(one.severity, one.component) for one in found(world)] == [("warning", SCHEDULER)] * present
+    assert verdict(world) == ("present" if present else "clear")
+    for one in found(world):
+        assert "starts before since 20" in one.summary and ("etcd" in one.remedy) is (lines is not ["I1125 quiet"] and "quiet" not in lines[0])
 
 
 @pytest.mark.parametrize("word", [
