@@ -19,6 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 
 Token = tuple[Any, ...]
 SHOWN = 8
+LASTING, WISH = "lasting", "wish"  # what a token of KM407 begins with
 
 
 def token(document: Mapping[str, Any], what: str, *more: Any) -> Token | None:
@@ -34,11 +35,18 @@ def merge(findings: list[Finding], verdicts: list[Verdict], cluster: str | None,
     for item in findings:
         if item.cluster == cluster and item.id in kernels and item.host:
             groups.setdefault(kernels[item.id][0], []).append(item)
-    for shared, group in groups.items():
+    # The host of what is used up first: what is said of the same setting besides is then said of
+    # that host, and one step of a plan answers both.
+    chosen: dict[tuple[Any, ...], str | None] = {}
+    for shared, group in sorted(groups.items(), key=lambda one: one[0][0] in (LASTING, WISH)):
         if shared in settled:
             _drop(findings, verdicts, group, settled[shared])
         elif len({item.host for item in group}) > 1:
-            _join(findings, verdicts, group, kernels)
+            about = (shared[1], group[0].component)
+            first = min(group, key=lambda item: (
+                kernels[item.id][1], item.host != chosen.get(about), item.host or ""))
+            chosen.setdefault(about, first.host)
+            _join(findings, verdicts, group, first)
 
 
 def _drop(findings: list[Finding], verdicts: list[Verdict], group: list[Finding],
@@ -53,9 +61,8 @@ def _drop(findings: list[Finding], verdicts: list[Verdict], group: list[Finding]
 
 
 def _join(findings: list[Finding], verdicts: list[Verdict], group: list[Finding],
-          kernels: Mapping[str, tuple[Token, int]]) -> None:
-    """Put the one with the best rank in the place of all, for every host."""
-    first = min(group, key=lambda item: (kernels[item.id][1], item.host or ""))
+          first: Finding) -> None:
+    """Put this one in the place of all, for every host."""
     names = tuple(dict.fromkeys([first.host or "", *sorted(item.host or "" for item in group)]))
     others = ", ".join(names[1:SHOWN + 1])
     others += f" and {len(names) - 1 - SHOWN} more" if len(names) - 1 > SHOWN else ""

@@ -188,7 +188,7 @@ def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
                      _lasts(limits, one),
                      host=host.host, node=host.node, component=one.key, kernel=_lasting_kernel(document, one)) for one in found)
     # Of hosts that share one kernel it is enough that the files of one of them say what it has.
-    settled = [token for key, running in limits.kernel.items() for token in [shared_kernel.token(document, "lasting", key, running)]
+    settled = [token for key, running in limits.kernel.items() for token in [shared_kernel.token(document, shared_kernel.LASTING, key, running)]
                if token and not unread and lasting_settings.says(limits, key, running)]
     missing = host.missing("limits") or unless(host, not unread and limits.kernel.keys() >= set(node_limits.WATCHED))
     yield Outcome(hits, missing, host=host.host, note=f"{unread[0]} could not be read" if unread else "", settled=tuple(settled))
@@ -199,8 +199,8 @@ def _lasting_kernel(document: Mapping[str, Any], one: lasting_settings.Lasting) 
     if one.own:
         return None
     if one.wanted == one.running:
-        return shared_kernel.token(document, "lasting", one.key, one.running)
-    return shared_kernel.token(document, "wish", one.key, one.running, one.wanted)
+        return shared_kernel.token(document, shared_kernel.LASTING, one.key, one.running)
+    return shared_kernel.token(document, shared_kernel.WISH, one.key, one.running, one.wanted)
 
 
 def _lasts(limits: node_limits.Limits, one: lasting_settings.Lasting) -> str:

@@ -132,6 +132,16 @@ def test_a_plan_has_one_step(world, nodes):
     assert [(step.host, step.component) for step in steps] == [("m1", INSTANCES)] and set(steps[0].nodes) == {"m2", "m3", "w1"}
 
 
+def test_what_is_used_up_and_does_not_last_is_one_step(world, nodes):
+    raised(nodes, "200")
+    used_up(nodes)
+    walked(world, "w1", holder(77, "python3", instances=90))
+    result, clusters = judge.examine([*copy.deepcopy(list(world.documents.values())), world.api], frozenset({"KM402", "KM407"}))
+    assert {(item.code, item.host) for item in result.findings} == {("KM402", "w1"), ("KM407", "w1")}
+    steps = plan.plan(result.findings, clusters, world.documents.__getitem__, plan.Consent(max_risk=1), limits_plan.REMEDIES, judge.KEY_DIGITS)
+    assert [step.host for step in steps] == ["w1"]
+
+
 def test_what_one_host_alone_says_is_its_own(world, nodes):
     nodes["m1"]["threads"] = 10 ** 7
     nodes["m1"]["kernel"][PID_MAX] = "4194304"
