@@ -27,8 +27,8 @@ ADVICE = ("the kubelet posts Ready, and the node lifecycle controller of the kub
 def nodes(plan: Iterable[Step], ended: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """The Nodes of the steps that are done and after which a kubelet may be back that was not."""
     done = {step["id"] for step in ended if step.get("state") == "done"}
-    return frozenset(step.node for step in plan if step.node and step.id in done and (
-        step.remedy in STARTS or step.remedy == kernel_setting.REMEDY and step.code in EXHAUSTED))
+    return frozenset(node for step in plan if step.id in done and (
+        step.remedy in STARTS or step.remedy == kernel_setting.REMEDY and step.code in EXHAUSTED) for node in (step.node, *step.nodes) if node)
 
 
 def listed(items: Any, names: Iterable[str]) -> bool:

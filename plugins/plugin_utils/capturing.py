@@ -86,7 +86,7 @@ def said(host: str, status: str, reason: str, answer: Any) -> Answer:
         if isinstance(one, Mapping) and isinstance(one.get("real"), str):
             targets[one["real"]] = (str(one.get("state")), evidence.one_line(one.get("reason") or "", 400))
             times.update({one["real"]: evidence.one_line(one["at"], 20)} if one.get("at") else {})
-    problem = evidence.one_line(answer.get("error") or "", 400) if status == "ok" else evidence.one_line(reason or status, 400)
+    problem = evidence.one_line(answer.get("error") or "", 400) if status == "ok" else evidence.one_line(reason or status, evidence.MAX_REASON)
     return Answer(host, targets, problem, times)
 
 

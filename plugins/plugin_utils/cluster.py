@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, node_identity, pinning
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, node_identity, node_pressure, pinning
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import ControlPlane
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_identity import Identity
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_pressure import Pressure
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Pinning
 
 # A lock that nobody renewed for this long has no holder: left by a retired master, or by a former release's lock kind.
@@ -42,6 +43,7 @@ class Host:
     working: frozenset[str] = frozenset()  # runs of ours that are at work there
     api_way: Mapping[str, Any] = field(default_factory=dict)
     scheduler_log: Mapping[str, Any] = field(default_factory=dict)
+    pressure: Pressure = Pressure()
     clock: tuple[float, float] | None = None  # seconds by which it is ahead of the controller's, at least and at most
     etcd_said: Mapping[str, Any] = field(default_factory=dict)  # also where etcd's member list was not answered
 
@@ -129,8 +131,8 @@ def host_of(document: Mapping[str, Any]) -> Host:
         {name: record.get("status", "error") for name, record in document.get("collectors", {}).items()},
         control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"),
         moment(kubelet.get("started_at")), pinning.extract(document), node_identity.extract(document), _working(control_plane.data(document, "journal")),
-        control_plane.data(document, "api_way"), control_plane.data(document, "scheduler_log"), _clock(document, system.get("clock")),
-        _etcd(document))
+        control_plane.data(document, "api_way"), control_plane.data(document, "scheduler_log"), node_pressure.extract(document),
+        _clock(document, system.get("clock")), _etcd(document))
 
 
 def _etcd(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -66,6 +66,9 @@ def unforeseen(error: Exception) -> str:
     return f"its evidence has a shape that nobody foresaw ({type(error).__name__}: {one_line(error, 200)}); collect it again, or report it"
 
 
+MAX_REASON = 800  # a sentence of Ansible's, and the end of a connection's standard error
+
+
 def envelope(host: str, status: str, reason: str, answer: dict[str, Any] | None = None) -> dict[str, Any]:
     """The document of one host: the node's answer, with what only the controller can say about it."""
     answer = answer or {}
@@ -73,7 +76,7 @@ def envelope(host: str, status: str, reason: str, answer: dict[str, Any] | None 
         "collected_at": now(), "duration_ms": 0, **answer, "schema": SCHEMA, "tool_version": TOOL_VERSION, "host": host,
         "node": None, "cluster_key": None, "groups": [], "collectors": answer.get("collectors") or {},
         "status": status if status != "ok" else answer.get("status", "ok"),
-        "reason": one_line(reason or answer.get("reason") or ""),
+        "reason": one_line(reason or answer.get("reason") or "", MAX_REASON),
     }
 
 

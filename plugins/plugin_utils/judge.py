@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, membership, writes
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, membership, shared_kernel, writes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, unforeseen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
@@ -51,6 +51,7 @@ def examine(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | Non
     """
     chosen = [fault for code, fault in CATALOGUE.items() if faults is None or code in faults]
     judged = [fault for fault in chosen if (deep or fault.tier == "core") and not (part and fault.cluster)]
+    sooner = [fault for fault in chosen if fault.sooner and fault not in judged]
     hosts: list[Host] = []
     api: list[Mapping[str, Any]] = []
     by_host: dict[str, list[tuple[Fault, Outcome]]] = {}
@@ -59,6 +60,8 @@ def examine(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | Non
             api.append(document)
             continue
         host, outcomes = _of_host(document, judged)
+        if sooner:
+            outcomes += [(fault, outcome) for fault, outcome in _of_host(document, sooner)[1] if outcome.hits]
         hosts.append(host)
         by_host[host.host] = outcomes
     book = _Book()
@@ -124,6 +127,8 @@ class _Book:
         self.verdicts: list[Verdict] = []
         self.findings: list[Finding] = []
         self.not_judged: list[NotJudged] = []
+        self.kernels: dict[str, tuple[tuple[Any, ...], int]] = {}  # of a finding, by its id: what its kernel shares, and its rank
+        self.settled: dict[tuple[Any, ...], str] = {}  # what a host answers for all hosts of its kernel, and which host
 
     def enter_cluster(self, cluster: Cluster, judged: list[Fault],
                       by_host: Mapping[str, list[tuple[Fault, Outcome]]]) -> None:
@@ -134,6 +139,7 @@ class _Book:
         for fault in judged:
             for outcome in _of_cluster(fault, cluster):
                 self._enter(key, fault, outcome)
+        shared_kernel.merge(self.findings, self.verdicts, key, self.kernels, self.settled)
         self._link(key)
 
     def _link(self, key: str | None) -> None:
@@ -144,7 +150,8 @@ class _Book:
                 causes = {item.code for item in self.findings if item.cluster == key
                           and {(item.code, item.component), (item.code, None)} & explained
                           and _may_cause(item, finding)
-                          and (item.component or finding.node is None or item.node in (None, finding.node))}
+                          and (item.component or finding.node is None or item.node in (None, finding.node)
+                               or finding.host in item.hosts)}
                 self.findings[index] = replace(
                     finding, because=tuple(sorted({*finding.because, *causes})))
 
@@ -155,13 +162,17 @@ class _Book:
             return
         self.verdicts.append(Verdict(fault.code, key, outcome.verdict, outcome.host, outcome.component,
                                      outcome.missing if outcome.verdict in ("unknown", "present") else (), outcome.note))
+        self.settled.update((token, outcome.host) for token in outcome.settled if outcome.host)
         for hit in outcome.hits:
             self.findings.append(Finding(
                 fault.code, hit.severity or fault.severity, key, hit.host, hit.component, hit.summary, hit.node,
                 hit.because, hit.evidence, hit.remedy, fault.risk if hit.risk is None else hit.risk, hit.command))
+            if hit.kernel:
+                self.kernels[self.findings[-1].id] = hit.kernel, hit.rank
 
     def result(self, found: list[Cluster]) -> Result:
         judged = {(verdict.code, verdict.cluster) for verdict in self.verdicts if verdict.verdict != "not_applicable"}
+        present = {verdict.code for verdict in self.verdicts if verdict.verdict == "present"}
         return Result(
             tuple(ClusterRow(_short(item.key) or UNPROVEN, item.version, tuple(host.host for host in item.hosts))
                   for item in found if item.key or item.hosts),
@@ -169,7 +180,7 @@ class _Book:
                           if host.status != "not_asked"), key=lambda row: row.host)),
             tuple(sorted(self.verdicts, key=lambda item: (item.cluster or "~", item.code, item.host or "",
                                                           item.component or ""))),
-            tuple(sorted({item for item in self.not_judged if (item.code, item.cluster) not in judged},
+            tuple(sorted({item for item in self.not_judged if (item.code, item.cluster) not in judged and (item.cluster or item.code not in present)},
                          key=lambda item: (item.cluster or "", item.code))),
             tuple(sorted(self.findings, key=lambda item: (SEVERITIES.index(item.severity), item.code not in FIRST, item.code,
                                                           item.cluster or "", item.host or "", item.component or ""))))

@@ -33,6 +33,7 @@ class Lasting:
     wanted: int
     why: str
     places: tuple[tuple[str, int, str], ...]
+    own: bool = False  # this host's files contradict each other: no other host of its kernel can answer for that
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,12 @@ def lasting(limits: Limits) -> Iterator[Lasting]:
             yield from _told(key, running, found, taken(key, found.value) or 0)
 
 
+def says(limits: Limits, key: str, running: int) -> bool:
+    """Whether a file of this host sets at boot as much as the kernel has, or more."""
+    found = limits.at_boot().get(key)
+    return key in WATCHED and found is not None and (taken(key, found.value) or 0) >= running
+
+
 def taken(key: str, text: str) -> int | None:
     """The number, where the kernel would take it."""
     value = sysctl_files.number(text)
@@ -102,7 +109,7 @@ def _told(key: str, running: int, found: Setting, value: int) -> Iterator[Lastin
         yield Lasting(key, running, max(most, running), f"{path}:{line} says {most}, and {place(found)}, which "
                       + (f"{found.who} sets after sysctl.d" if found.who else "is read later" if is_later else "names it without a pattern")
                       + f", says {value}; the kernel has {running} now",
-                      ((path, line, f"{key} = {text}"), won))
+                      ((path, line, f"{key} = {text}"), won), own=True)
     elif running > value and not (key == FILE_MAX and running == UNBOUNDED):
         yield Lasting(key, running, running, f"the kernel has {running}, and {place(found)} brings it back to {value} at the next boot", (won,))
     elif running < value and not found.path.startswith(VENDOR):  # what a distribution ships is nobody's wish, and not for every machine

@@ -38,7 +38,12 @@ def raised(scene: Scene) -> Step | None:
     blocked = until_then(later.blocked, key, running, value)
     if exhausted and value <= running:
         blocked = f"{key} is {running} already, and it is used up: {_more(key)}"
-    return step_of(scene, key, running, value, _fenced(scene) or blocked, later)
+    return replace(step_of(scene, key, running, value, _fenced(scene) or blocked, later), nodes=_sharing(scene))
+
+
+def _sharing(scene: Scene) -> tuple[str, ...]:
+    """The other Nodes that the finding is of: they share its host's kernel."""
+    return tuple(host.node for host in scene.cluster.hosts if host.node and host.host in scene.finding.hosts and host.host != scene.finding.host)
 
 
 def until_then(why: str | None, key: str, running: int, value: int) -> str | None:

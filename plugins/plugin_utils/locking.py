@@ -104,7 +104,7 @@ def noted(report_dir: str) -> tuple[Held, ...]:
 def said(host: str, cluster: str | None, status: str, reason: str, answer: Mapping[str, Any], run_id: str, member: bool = True) -> Held:
     """A node's answer, every value of it checked: a node is not believed to write well-formed records."""
     if status != "ok":
-        return Held(host, cluster, status, reason=evidence.one_line(reason), member=member)
+        return Held(host, cluster, status, reason=evidence.one_line(reason, evidence.MAX_REASON), member=member)
     raw = answer.get("lock")
     found: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
     by = found.get("run_id") if isinstance(found.get("run_id"), str) and RUN_ID.match(found["run_id"]) else None

@@ -160,7 +160,7 @@ def _of_host(document: Mapping[str, Any]) -> list[str]:
     host, status = _host(document), document.get("status")
     if status != "ok":
         what = status if status in evidence.STATUSES else "of no known status"
-        reason = evidence.one_line(document.get("reason") or "")
+        reason = evidence.one_line(document.get("reason") or "", evidence.MAX_REASON)
         return [f"{host}: {what}{': ' + reason if reason else ''}."]
     found = []
     clock, lines = clock_of(document), document.get("lines")

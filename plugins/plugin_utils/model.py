@@ -45,7 +45,10 @@ class Missing:
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault that is present. risk: 0-4 as the docs define it; remedy: one sentence naming place and new text."""
+    """A fault that is present. risk: 0-4 as the docs define it; remedy: one sentence naming place and new text.
+
+    hosts: every host that it is of, host among them, where several share one kernel (containers as nodes); else empty.
+    """
 
     code: str
     severity: str
@@ -59,6 +62,12 @@ class Finding:
     remedy: str | None = None
     risk: int = 0
     command: str | None = None
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def everywhere(self) -> tuple[str, ...]:
+        """The hosts that it is of; none where it is of no host."""
+        return self.hosts or ((self.host,) if self.host else ())
 
     @property
     def id(self) -> str:

@@ -20,7 +20,7 @@ from ansible import constants
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, node_program
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, node_program, privilege
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.json_text import decoded
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.watchdog import TooLarge, TooLate, watch
 
@@ -33,6 +33,11 @@ FIND = ("for p in /usr/libexec/platform-python /usr/bin/python3 python3; do comm
         + FLAGS + "; done; echo '%s {\"python\": null}'")
 NO_PYTHON = ("{host} has no Python 3.6 or newer ({found}): install python3 there, or set ansible_python_interpreter of this "
              "host to one.")
+
+
+SAYS = 250  # characters of a command's standard error that a reason shows: its end
+# What ssh says of itself, whatever became of the command.
+CHATTER = ("Warning: Permanently added ", "Shared connection to ", "Connection to ", "debug1: ", "debug2: ", "debug3: ")
 
 
 class NodeError(Exception):
@@ -116,23 +121,40 @@ class NodeAction(ActionBase):
     def _ask(self, host: str, params: dict[str, Any], task_vars: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
         """(status, reason, the node's answer): every way in which a host may not answer ends here."""
         limit = params["timeout"] + GRACE
+        self._complaints = []
         try:
-            with watch(limit):
+            with watch(limit), privilege.only_where_needed(self._connection):
                 answer = self._answer(host, params, task_vars)
         except TooLate:
-            return "unreachable", f"no answer within {limit} seconds", {}
+            return "unreachable", self._with_stderr(f"no answer within {limit} seconds"), {}
         except AnsibleConnectionFailure as error:
-            return "unreachable", evidence.one_line(error), {}
+            return "unreachable", self._with_stderr(evidence.one_line(error)), {}
         except (TooLarge, MemoryError):
             return "error", "the answer is too large", {}
         except (NodeError, AnsibleError) as error:
-            return "error", evidence.one_line(error), {}
+            return "error", self._with_stderr(evidence.one_line(error)), {}
         if "failed" in answer:
             return "error", evidence.one_line(answer["failed"]), {}
         if "python" in answer and "collectors" not in answer:
             found = f"only {answer['python']}" if answer["python"] else "none was found"
             return "error", NO_PYTHON.format(host=host, found=evidence.one_line(found, 40)), {}
         return "ok", "", answer
+
+    _complaints: list[tuple[bool, str]] = []  # of each command of this question: whether it failed, and its standard error
+
+    def _low_level_execute_command(self, *args: Any, **named: Any) -> dict[str, Any]:
+        """Run it as every action does, and keep its standard error: Ansible's own messages leave out why a command failed."""
+        answer = super()._low_level_execute_command(*args, **named)
+        said = _said(answer.get("stderr"))
+        if said:
+            self._complaints = [*self._complaints, (answer.get("rc") != 0, said)]
+        return answer
+
+    def _with_stderr(self, reason: str) -> str:
+        """The reason, with what commands that failed said: the first one, which others may only follow from, and the last one."""
+        every = [said for failed, said in self._complaints if failed] or [said for _failed, said in self._complaints]
+        told = [said for said in dict.fromkeys((every[0], every[-1])) if said not in reason] if every else []
+        return f"{reason}; standard error: {'; then: '.join(told)}" if told else reason
 
     def _answer(self, host: str, params: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         become = self._connection.become
@@ -155,6 +177,7 @@ class NodeAction(ActionBase):
         if begin >= 0:
             return _parsed(out[begin + len(mark):].split("\n", 1)[0])
         if "Unknown option: -I" in answer["stderr"] + out:  # that is how Python 2 greets us
+            self._complaints = []
             raise NodeError(NO_PYTHON.format(host=host, found="its interpreter is Python 2"))
         raise NoAnswer
 
@@ -186,6 +209,13 @@ class NodeAction(ActionBase):
         if answer.get("failed") or not isinstance(document, dict):
             raise NodeError(str(answer.get("msg") or "the module brought no document"))
         return document
+
+
+def _said(stderr: Any) -> str:
+    """The end of a standard error as one line, without what ssh says of itself."""
+    lines = [line for line in str(stderr or "").splitlines() if line.strip() and not line.startswith(CHATTER)]
+    text = evidence.one_line(" ".join(lines[-20:]), 10000)
+    return text if len(text) <= SAYS else "…" + text[1 - SAYS:]
 
 
 def _parsed(line: str) -> dict[str, Any]:

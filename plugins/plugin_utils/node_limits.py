@@ -47,6 +47,7 @@ class Holder:
     named: bool = False  # whether its pod is told by name
     session: str = ""
     ticks: int | None = None
+    threads: int = 0
 
     def __str__(self) -> str:
         return f"{self.comm} ({self.where})" if self.where else self.comm
@@ -70,7 +71,7 @@ class Shortage:
         return first if first and 2 * self.held(first) > self.limit else None
 
     def held(self, one: Holder) -> int:
-        return one.watches if self.key == WATCHES else one.instances
+        return one.open if self.key == FILE_MAX else one.watches if self.key == WATCHES else one.instances
 
 
 def number(value: Any) -> int | None:
@@ -191,7 +192,7 @@ class Limits:
         seen: dict[int, Holder] = {}
         for one in (*items(self.seen.get("processes")), *items(self.walk.get("nofile"))):
             limits, count = pair(one.get("nofile")) or pair([one.get("soft"), one.get("hard")]), number(one.get("open"))
-            found = _holder(one)
+            found = holder(one)
             if found and limits and count is not None and found.pid not in seen:
                 seen[found.pid] = replace(found, role=one_line(one.get("role") or "", 40), open=count, soft=limits[0], hard=limits[1],
                                           ticks=number(one.get("ticks")), session=one_line(one.get("session") or "", 80))
@@ -211,7 +212,7 @@ class Limits:
             yield from sorted(self._of_inotify(key), key=lambda short: short.uid != 0)
         used = pair(self.seen.get("file_nr"))
         if used and used[1] > 0 and used[0] >= FULL * used[1]:
-            yield Shortage(FILE_MAX, used[1], None, f"{used[0]} file handles of {used[1]} are in use")
+            yield Shortage(FILE_MAX, used[1], None, f"{used[0]} file handles of {used[1]} are in use", self.most("open"))
 
     def in_use(self, key: str) -> tuple[int | None, str]:
         """(the most that anybody has of it now, by whom); None where that was not counted in full."""
@@ -240,8 +241,14 @@ class Limits:
                 shown = f"processes of {whose(other)} hold {count} inotify {counted}; what a process inherited counts for each of them"
                 yield Shortage(key, limit, other, shown, self._holders(counted, other))
 
+    def most(self, counted: str) -> tuple[Holder, ...]:
+        """The processes that the walk found with the most open files, or threads."""
+        rows = [(number(one.get(counted)) or 0, holder(one)) for one in items(self.walk.get(counted))]
+        found = [replace(one, **{counted: count}) for count, one in rows if one and count > 0]
+        return tuple(sorted(found, key=lambda one: (-getattr(one, counted), one.pid)))
+
     def _holders(self, counted: str, uid: int | None) -> tuple[Holder, ...]:
-        found = [(number(one.get(counted)) or 0, _holder(one), one) for one in items(self.walk.get("inotify"))]
+        found = [(number(one.get(counted)) or 0, holder(one), one) for one in items(self.walk.get("inotify"))]
         rows = [(count, replace(one, instances=number(raw.get("instances")) or 0, watches=number(raw.get("watches")) or 0))
                 for count, one, raw in found if one and count > 0 and uid in (None, one.uid)]
         return tuple(one for dummy, one in sorted(rows, key=lambda row: (-row[0], row[1].pid)))
@@ -255,7 +262,7 @@ def whose(uid: int | None) -> str:
     return "root" if uid == 0 else "a user that is not known" if uid is None else f"uid {uid}"
 
 
-def _holder(one: Mapping[str, Any]) -> Holder | None:
+def holder(one: Mapping[str, Any]) -> Holder | None:
     pid, uid = number(one.get("pid")), number(one.get("uid"))
     if pid is None:
         return None

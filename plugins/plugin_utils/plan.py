@@ -47,7 +47,10 @@ class Consent:
 
 @dataclass(frozen=True)
 class Step:
-    """One planned step. change, expect and guard are for the node; the rest is what the report shows."""
+    """One planned step. change, expect and guard are for the node; the rest is what the report shows.
+
+    nodes: other Nodes that it helps, because they share its node's kernel.
+    """
 
     id: str
     host: str
@@ -66,6 +69,7 @@ class Step:
     expect: Mapping[str, Any] | None = None
     guard: Mapping[str, Any] | None = None
     limit: int = WAIT_SECONDS
+    nodes: tuple[str, ...] = ()
 
     def shown(self) -> dict[str, Any]:
         """The step as report.json and the journal show it."""

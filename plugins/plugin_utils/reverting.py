@@ -111,7 +111,7 @@ def listing(host: str, status: str, reason: str, answer: Any) -> Listing:
     if status == "ok" and isinstance(answer.get("error"), str):
         status, reason = "error", answer["error"]
     if status != "ok":
-        return Listing(host, status, evidence.one_line(reason))
+        return Listing(host, status, evidence.one_line(reason, evidence.MAX_REASON))
     if not isinstance(answer.get("runs"), list):
         return Listing(host, "error", "its answer names no runs")
     runs = []
@@ -130,10 +130,10 @@ def listing(host: str, status: str, reason: str, answer: Any) -> Listing:
 def outcome(host: str, status: str, reason: str, answer: Any) -> Done:
     """What a host says became of it, its shape not believed."""
     if status == "unreachable":
-        return Done(host, "failed", f"it was lost while it was under way ({evidence.one_line(reason)}): list again to see what became of it")
+        return Done(host, "failed", f"it was lost while it was under way ({evidence.one_line(reason, evidence.MAX_REASON)}): list again to see what became of it")
     answer = answer if isinstance(answer, dict) else {}
     if status != "ok":
-        return Done(host, "failed", evidence.one_line(reason))
+        return Done(host, "failed", evidence.one_line(reason, evidence.MAX_REASON))
     if not isinstance(answer.get("paths"), list) or not isinstance(answer.get("components"), list):
         return Done(host, "failed", "its answer names no files; list again to see what became of it")
     files = _files(answer["paths"], "result", RESULTS)

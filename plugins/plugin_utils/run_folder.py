@@ -33,7 +33,7 @@ def read_plan(folder: str) -> tuple[Step, ...]:
     plan = json.loads((Path(folder) / "plan.json").read_text(encoding="utf-8"))
     if plan.get("schema") != SCHEMA:
         raise ValueError(f"{folder}/plan.json is no plan of this version")
-    return tuple(Step(**step) for step in plan["steps"])
+    return tuple(Step(**{**step, "nodes": tuple(step.get("nodes") or ())}) for step in plan["steps"])
 
 
 def read_steps(folder: str) -> tuple[dict[str, Any], ...]:

@@ -64,6 +64,8 @@ def _evidence(fault) -> list[str]:
         return ["Whether the host answered."]
     table = ["| collector | asks | reads |", "|---|---|---|", *(f"| `{name}` | {asks} | {text} |" for name, asks, text in reads)]
     deep = ["", "Expensive evidence: judged by its symptom's playbook and with `-e kubemend_deep=true`, else *not judged*."] if fault.tier == "deep" else []
+    if fault.sooner:
+        deep.append("Where the limit is used up, a plain audit collects it in the same run, and says *present*.")
     told = ["", "A finding names the place: file and line, process and arguments, object of the API or line of a log."]
     seen = versions(fault.code)
     if seen:

@@ -91,7 +91,9 @@ def differences(report: dict, expected: set, unknown: set, nothing_unknown: bool
 
     consequences: findings that may be there already, or not yet.
     """
-    found = {(f["code"], f.get("host"), f.get("component")) for f in report["findings"]}
+    # One finding of hosts that share a kernel, as the lab's do, is of each of them.
+    found = {(f["code"], host, f.get("component"))
+             for f in report["findings"] for host in f.get("hosts") or [f.get("host")]}
     doubtful = {(v["code"], v.get("component")) for v in report["verdicts"] if v["verdict"] == "unknown"}
     wrong = [(host, f"not found: {code} {host} {component}") for code, host, component in sorted(
         expected - found, key=str)]

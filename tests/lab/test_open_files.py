@@ -45,7 +45,8 @@ def test_too_few_instances_are_raised_where_it_lasts_and_the_node_comes_back(clu
         done, report = play(*CONSENT, name="too_many_open_files")
         assert (done.returncode, {step["state"] for step in report["steps"]}, found(report)) == (0, {"done"}, {"KM410"}), \
             done.stdout[-4000:]
-        assert int(kernel.read(kernel.INOTIFY)) == 8192 and all(f"{limits.INSTANCES} = 8192" in text for text in ours(cluster).values())
+        # The nodes share their kernel: one step, on one of them.
+        assert int(kernel.read(kernel.INOTIFY)) == 8192 and [f"{limits.INSTANCES} = 8192" in text for text in ours(cluster).values()].count(True) == 1
         # Nobody started the kubelet: its unit tries again, and now it can.
         cluster.wait(lambda: ready(cluster, "w1"), 240, "w1 to be Ready again")
         again, second = play(*CONSENT, name="too_many_open_files")
@@ -64,7 +65,7 @@ def test_watches_that_are_used_up_are_raised_where_it_lasts(cluster, play):
         assert {step["remedy"] for step in report["plan"]} == {"kernel_setting"} and f"+{limits.WATCHES} = 524288" in done.stdout
         done, report = play(*CONSENT, name="too_many_open_files")
         assert (done.returncode, {step["state"] for step in report["steps"]}) == (0, {"done"}) and "KM403" not in found(report), done.stdout[-4000:]
-        assert int(kernel.read(limits.MAX_WATCHES)) == 524288 and all(f"{limits.WATCHES} = 524288" in text for text in ours(cluster).values())
+        assert int(kernel.read(limits.MAX_WATCHES)) == 524288 and [f"{limits.WATCHES} = 524288" in text for text in ours(cluster).values()].count(True) == 1
         again, second = play(*CONSENT, name="too_many_open_files")
         assert (again.returncode, second["plan"], second["steps"]) == (0, [], []), again.stdout[-3000:]
 

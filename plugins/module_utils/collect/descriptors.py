@@ -19,7 +19,7 @@ INOTIFY = ("anon_inode:inotify", "anon_inode:[inotify]")
 WATCH = b"inotify wd:"
 SECONDS = 18
 EVERY = 512  # descriptors between two looks at the clock
-MAX_UIDS, MAX_HOLDERS = 50, 30
+MAX_UIDS, MAX_HOLDERS, MAX_MOST = 50, 30, 10
 FULL = 0.8
 
 
@@ -31,7 +31,7 @@ def collect(context):
     """Who holds what, as far as the time reaches. A descriptor that a child inherited counts for each: an upper bound."""
     context.source = "/proc/*/fd"
     found = walk(time.monotonic() + context.seconds(SECONDS))
-    name_pods(found["inotify"] + found["nofile"])
+    name_pods([one for kind in ("inotify", "nofile", "open", "threads") for one in found[kind]])
     return dict(found, units=units(found["nofile"], context.seconds(5)))
 
 
@@ -39,6 +39,7 @@ def walk(end, proc="/proc"):
     """The data; `end` is when to stop."""
     found = {"processes": 0, "denied": 0, "complete": True}
     holders, full, users, ours = [], [], {}, _link(proc + "/self/ns/user")
+    most_open, most_threads = [], []  # (count, pid, uid), of no more processes than are told
     for pid in sorted(int(name) for name in os.listdir(proc) if name.isdecimal()):
         if time.monotonic() >= end:
             found["complete"] = False
@@ -51,6 +52,8 @@ def walk(end, proc="/proc"):
         found["processes"] += 1
         found["denied"] += seen["denied"]
         found["complete"] = found["complete"] and not seen["late"]
+        _note(most_open, seen["open"], pid, seen["uid"])
+        _note(most_threads, seen["threads"], pid, seen["uid"])
         if seen["instances"]:
             holders.append(dict(holder(pid, seen["uid"], where), instances=seen["instances"], watches=seen["watches"]))
             # another user namespace has limits of its own, within those of who made it
@@ -59,19 +62,30 @@ def walk(end, proc="/proc"):
         if _is_full(seen):
             full.append(dict(holder(pid, seen["uid"], where), open=seen["open"], soft=seen["nofile"][0], hard=seen["nofile"][1],
                              session=procfs.session(files.text(where + "/cgroup", 65536, "")), ticks=procfs.ticks(pid, proc)))
+    found["open"] = [dict(holder(pid, uid, "%s/%d" % (proc, pid)), open=count) for count, pid, uid in most_open]
+    found["threads"] = [dict(holder(pid, uid, "%s/%d" % (proc, pid)), threads=count) for count, pid, uid in most_threads]
     return dict(found, uids=sorted(users.values(), key=lambda one: (-one["instances"], -one["watches"], one["uid"]))[:MAX_UIDS], inotify=most(holders),
                 nofile=sorted(full, key=lambda one: -one["open"] / float(one["soft"]))[:MAX_HOLDERS])
+
+
+def _note(most_of, count, pid, uid):
+    """Keep it among the first MAX_MOST of these."""
+    if count > 0 and (len(most_of) < MAX_MOST or count > most_of[-1][0]):
+        most_of.append((count, pid, uid))
+        most_of.sort(key=lambda one: (-one[0], one[1]))
+        del most_of[MAX_MOST:]
 
 
 def look(where, end):
     """What one process holds; _Gone when it is no more."""
     status = files.text(where + "/status", 16384)
-    seen = {"uid": procfs.real_uid(status or ""), "open": 0, "instances": 0, "watches": 0, "nofile": None, "denied": False, "late": False}
+    seen = {"uid": procfs.real_uid(status or ""), "open": 0, "instances": 0, "watches": 0, "threads": 0, "nofile": None, "denied": False, "late": False}
     if seen["uid"] is None:
         if not os.path.isdir(where):
             raise _Gone
         seen["denied"] = True  # hidepid
         return seen
+    seen["threads"] = procfs.number((procfs.status(status, "Threads") or [""])[0]) or 0
     if procfs.status(status, "State")[:1] in (["Z"], ["X"]):
         return seen  # it holds nothing any more, and nobody but root may see that
     try:

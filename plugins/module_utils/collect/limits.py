@@ -24,6 +24,7 @@ SETTINGS = ("LimitNOFILE", "LimitNPROC")
 UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@:._-]*\.service\Z")  # whose name needs no quotes, and is no option
 SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
 CAP_SYS_RESOURCE = 24
+FULL = 0.95  # of what there is: as the controller judges it
 TRIED = 8  # inotify instances: a kubelet that starts needs several
 IN_DELETE_SELF = 0x400
 # As text at most 2 MiB altogether: no distribution comes near, and the collector's answer stays below what the runner takes.
@@ -39,6 +40,8 @@ def collect(context):
     found = {"kernel": kernel(), "file_nr": file_nr(files.text("/proc/sys/fs/file-nr", 256, "")), "threads": threads(files.text("/proc/loadavg", 256, "")),
              "inotify": tried(), "init": init(), "processes": _processes(context.processes, blocks or {}),
              "units": None if blocks is None else [one for one in map(of_unit, blocks.values()) if one], "pam": pam(), "late": late.facts()}
+    found["user_ns"] = procfs.link(os.getpid(), "ns/user")
+    found["used_up"] = used_up(found)
     room = ROOM
     for key, folders, single in (("sysctl_files", _folders(), "/etc/sysctl.conf"), ("limits_files", ("/etc/security/limits.d",), "/etc/security/limits.conf")):
         paths, unlisted = conf_files(folders)
@@ -115,6 +118,16 @@ def tried():
 
 def _name(number):
     return errno.errorcode.get(number, str(number))
+
+
+def used_up(found):
+    """What of the machine's is used up or nearly so: for this alone it is worth while to look at every process."""
+    tries, used, most = found["inotify"], found["file_nr"], [procfs.number(found["kernel"].get(key, "")) for key in ("kernel.pid_max", "kernel.threads-max")]
+    bounds = [value for value in most if value]
+    told = (("inotify", "EMFILE" == tries["instance"] or "ENOSPC" == tries["watch"]),
+            ("files", bool(used) and used[1] > 0 and used[0] >= FULL * used[1]),
+            ("threads", bool(bounds) and (found["threads"] or 0) >= FULL * min(bounds)))
+    return [name for name, is_full in told if is_full]
 
 
 def init(proc="/proc"):

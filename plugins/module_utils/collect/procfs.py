@@ -221,7 +221,7 @@ def host_path(inside, mountinfo, host_mountinfo):
     A candidate only: the caller proves it by device and inode.
     """
     best = None
-    for mount in _mounts(mountinfo):
+    for mount in mounts(mountinfo):
         point = mount[2].rstrip("/")
         if (inside == point or inside.startswith(point + "/")) and (best is None or len(point) >= len(best[2].rstrip("/"))):
             best = mount
@@ -229,14 +229,14 @@ def host_path(inside, mountinfo, host_mountinfo):
         return None
     device, root, point = best
     source = root.rstrip("/") + inside[len(point.rstrip("/")):]
-    for other, other_root, other_point in _mounts(host_mountinfo):
+    for other, other_root, other_point in mounts(host_mountinfo):
         base = other_root.rstrip("/")
         if other == device and (source == base or source.startswith(base + "/")):
             return other_point.rstrip("/") + source[len(base):]
     return None
 
 
-def _mounts(text):
+def mounts(text):
     """[(device, root, mount point)] of mountinfo, with its octal escapes undone."""
     found = []
     for line in text.splitlines():

@@ -124,6 +124,7 @@ def run(params, collectors, processes, proc=time.monotonic):
     records, data, working = {}, {}, {}
     poll = select.poll()
     waiting = list(collectors)
+    known = set(one.name for one in waiting)
     asking = [one for one in waiting if one.asks]
     held = len(asking) > 1  # by one question to systemd for all of them
     while waiting or working:
@@ -154,6 +155,9 @@ def run(params, collectors, processes, proc=time.monotonic):
                 held = child.collector.learn(record)
             else:
                 records[child.collector.name], data[child.collector.name] = record, record["data"]
+                more = [one for one in spec.following(child.collector.name, record["data"]) if one.name not in known and known.issuperset(one.needs)]
+                waiting += more
+                known.update(one.name for one in more)
             poll.unregister(child.fd)
             del working[child.fd]
     return records

@@ -35,11 +35,12 @@ class Failed(Exception):
 
 class Collector:
     """Name, what it reads, tier, seconds it may take, the collectors whose data it uses; what it is absent without: one of these
-    components, this path; whether it asks systemd what its module's question() says."""
+    components, this path; whether it asks systemd what its module's question() says. follows: a collector whose data make it start in a plain
+    audit too, where they say that something is used up (used_up)."""
 
-    __slots__ = ("name", "reads", "tier", "timeout", "needs", "components", "path", "asks")
+    __slots__ = ("name", "reads", "tier", "timeout", "needs", "components", "path", "asks", "follows")
 
-    def __init__(self, name, reads, tier=CORE, timeout=10, needs=(), components=(), path=None, asks=False):
+    def __init__(self, name, reads, tier=CORE, timeout=10, needs=(), components=(), path=None, asks=False, follows=None):
         self.name = name
         self.reads = reads
         self.tier = tier
@@ -48,6 +49,7 @@ class Collector:
         self.components = components
         self.path = path
         self.asks = asks
+        self.follows = follows
 
     def module(self):
         """The code of it."""
@@ -120,7 +122,11 @@ COLLECTORS = (
               "needs, and what it said of them", timeout=8, needs=("kubelet", "runtime")),
     Collector("api_way", "whether the node reaches the API server of its kubelet's kubeconfig: name, connection and certificate", timeout=10,
               needs=("kubelet",)),
-    Collector("descriptors", "who holds inotify instances, watches and most of its descriptors, by /proc/*/fd", tier=DEEP, timeout=20),
+    Collector("descriptors", "who holds inotify instances, watches, open files and threads, by /proc/*/fd and /proc/*/status", tier=DEEP, timeout=20,
+              follows="limits"),
+    Collector("pressure", "what is free of the filesystems of the kubelet and of the runtime, of memory and of process ids", timeout=5, needs=("kubelet",)),
+    Collector("largest", "where one of these is nearly used up: the largest folders of that filesystem, the largest processes", tier=DEEP, timeout=15,
+              needs=("kubelet", "pressure"), follows="pressure"),
     Collector("space", "what is free where the components' logs and this collection's journal lie", tier=DEEP, timeout=5),
     Collector("journal", "what earlier runs changed on this node, what they left unfinished, and who holds its lock",
               path="/var/lib/kubemend"),
@@ -135,3 +141,9 @@ def chosen(names=None, deep=False):
         if one.name in wanted:
             wanted.update(one.needs)
     return [one for one in COLLECTORS if one.name in wanted]
+
+
+def following(name, data):
+    """The collectors that start because this one's data say that something is used up."""
+    used_up = data.get("used_up") if isinstance(data, dict) else None
+    return [one for one in COLLECTORS if one.follows == name] if used_up else []

@@ -15,7 +15,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 
 @dataclass(frozen=True)
 class Hit:
-    """One place where the fault is. severity and risk: only where they differ from the fault's own. command: what cures it, where one line does."""
+    """One place where the fault is. severity and risk: only where they differ from the fault's own. command: what cures it, where one line does.
+
+    kernel: what hosts that share one kernel share of it; hits of which it is the same are one finding. rank: which of them that finding is.
+    """
 
     summary: str
     evidence: tuple[Proof, ...]
@@ -27,10 +30,15 @@ class Hit:
     severity: str | None = None
     risk: int | None = None
     command: str | None = None
+    kernel: tuple[Any, ...] | None = None
+    rank: int = 0
 
 
 class Outcome(NamedTuple):  # as many as verdicts
-    """What a predicate says of one component or host. Hits make it present, else missing evidence makes it unknown."""
+    """What a predicate says of one component or host. Hits make it present, else missing evidence makes it unknown.
+
+    settled: the `kernel` of hits that this host's files answer for all hosts of its kernel.
+    """
 
     hits: tuple[Hit, ...] = ()
     missing: tuple[Missing, ...] = ()
@@ -38,6 +46,7 @@ class Outcome(NamedTuple):  # as many as verdicts
     component: str | None = None
     host: str | None = None
     note: str = ""
+    settled: tuple[tuple[Any, ...], ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -68,6 +77,7 @@ class Fault:
     scope node: node(host, document) sees one host's evidence while it is read; scope cluster: cluster(cluster) sees all
     hosts' extracts and the API's answers. needs: the collectors of the node, cluster_needs: those of the cluster.
     risk: of the remedy (0 observe ... 4 possible loss). tier: core, or deep where a collector of that tier is needed.
+    sooner: of a deep one, present is said in a plain run too: its collectors follow where a limit is used up (spec.follows).
     explained_by: (code, component or None for any) of the faults that cause this one, named in its finding's because.
     present: whether only the present state of the API clears it, so that it is unknown where nothing is written (KM115).
     """
@@ -85,6 +95,7 @@ class Fault:
     cluster: Callable[[Cluster], Iterable[Outcome]] | None = None
     references: tuple[str, ...] = ()
     tier: str = "core"
+    sooner: bool = False
     explained_by: frozenset[tuple[str, str | None]] = frozenset()
     present: bool = False
 

@@ -31,6 +31,7 @@ FAULTS = (
         risk=1,
         needs=("limits", "descriptors"),
         tier="deep",
+        sooner=True,
         node=limits_kernel.one_holder,
         references=(_INOTIFY,),
     ),
@@ -42,8 +43,8 @@ FAULTS = (
         explanation="Another inotify instance cannot be made, and no process holds most of them: fs.inotify.max_user_instances is too small for what runs. "
                     "It is 128 unless somebody raised it. A kubelet that starts then ends (\"Failed to start cAdvisor ... inotify_init: too many open "
                     "files\"), kubectl logs -f fails, and systemctl says \"Failed to allocate directory watch: Too many open files\". " + _SHARED + "Proven "
-                    "by trying to make as many as a kubelet needs, which are held for less than a millisecond. In a plain audit nobody looks who holds them: "
-                    "then it is this code, whoever does.",
+                    "by trying to make as many as a kubelet needs, which are held for less than a millisecond. Who holds them is looked for at once; where "
+                    "that was not possible it is this code, whoever does.",
         remedy="Raise it (kubespray and kOps have 8192). " + _RAISES,
         risk=1,
         needs=("limits",),

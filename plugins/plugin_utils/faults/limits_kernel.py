@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, lasting_settings, node_limits
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, lasting_settings, node_limits, shared_kernel
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
@@ -65,19 +65,24 @@ def pids(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     bounds = [(limits.kernel[key], key) for key in (PID_MAX, THREADS_MAX) if limits.kernel.get(key)]
     missing = host.missing("limits") or unless(host, threads is not None and len(bounds) == 2)
     most, key = min(bounds, default=(0, ""))
-    hits = [_crowded(host, threads, most, key)] if threads is not None and most and threads >= node_limits.FULL * most else []
+    hits = [_crowded(host, document, threads, most, key, limits.most("threads"))] if threads is not None and most and threads >= node_limits.FULL * most else []
     yield Outcome(tuple(hits), missing, host=host.host)
 
 
-def _crowded(host: Host, threads: int, most: int, key: str) -> Hit:
+def _crowded(host: Host, document: Mapping[str, Any], threads: int, most: int, key: str, holders: tuple[Holder, ...]) -> Hit:
     more = MORE_PIDS if key == PID_MAX else 2 * most
     higher = (f"; to raise it, sysctl -w {key}={more}, and a line {key} = {more} in a file of /etc/sysctl.d that nothing overrides: nothing here does either"
               if more > most else f"; {key} cannot be higher")
-    return Hit(f"{threads} threads run on {host.node or host.host}, and {key} is {most}: soon no process and no thread can be started", (
-        Proof("process", host.host, text=f"/proc/loadavg counts {threads} threads"),
-        Proof("process", host.host, text=f"/proc/sys/{key.replace('.', '/')} is {most}")),
-        f"see who has so many ({WHO_THREADS}), and restart it where it leaks; podPidsLimit of the kubelet's configuration bounds a pod{higher}",
-        host=host.host, node=host.node, component=key)
+    first = holders[0] if holders else None
+    by = f", {first.threads} of them of {first}" if first and 2 * first.threads > threads else ""
+    see = f"find out why {first} has so many" if by else f"see who has so many ({WHO_THREADS})"
+    proofs = [Proof("process", host.host, text=f"/proc/loadavg counts {threads} threads"),
+              Proof("process", host.host, text=f"/proc/sys/{key.replace('.', '/')} is {most}")]
+    proofs += [Proof("process", host.host, pid=one.pid, text=f"{one}: {_count(one.threads, 'thread')}") for one in holders[:SHOWN]]
+    # Containers see their own processes alone: whoever sees the one with the most is named.
+    return Hit(f"{threads} threads run on {host.node or host.host}{by}, and {key} is {most}: soon no process and no thread can be started", tuple(proofs),
+               f"{see}, and restart it where it leaks; podPidsLimit of the kubelet's configuration bounds a pod{higher}",
+               host=host.host, node=host.node, component=key, kernel=shared_kernel.token(document, key, most), rank=-first.threads if first else 0)
 
 
 def unless(host: Host, told: bool, status: str = "error") -> tuple[Missing, ...]:
@@ -118,18 +123,32 @@ def _hit(host: Host, document: Mapping[str, Any], limits: Limits, found: list[Sh
     used_up = f"{first.key}={first.limit} is {'nearly ' if first.left else ''}used up on {host.node or host.host}{users}{by}"
     return Hit(used_up, tuple(_proofs(host, document, limits, found)),
                _cure(first, first.culprit), host=host.host, node=host.node, component=first.key,
-               severity=None if first.key == FILE_MAX or first.uid == 0 else "warning")
+               severity=None if first.key == FILE_MAX or first.uid == 0 else "warning",
+               kernel=_kernel(document, limits, first), rank=-first.held(first.holders[0]) if first.holders else 0)
+
+
+def _kernel(document: Mapping[str, Any], limits: Limits, short: Shortage) -> tuple[Any, ...] | None:
+    """What every host of this kernel shares of it. Inotify is counted for a user of a user namespace: it is shared within that alone."""
+    if short.key == FILE_MAX:
+        return shared_kernel.token(document, short.key, short.limit)
+    space = limits.seen.get("user_ns")
+    return shared_kernel.token(document, short.key, short.limit, short.uid, space) if isinstance(space, str) and space else None
 
 
 def _count(number: int, what: str, many: str = "s") -> str:
     return f"{number} {what}{'' if number == 1 else many}"
 
 
+def _holds(short: Shortage, one: Holder) -> str:
+    if short.key == FILE_MAX:
+        return _count(one.open, "open descriptor")
+    return f"{_count(one.instances, 'instance')}, {_count(one.watches, 'watch', 'es')}"
+
+
 def _proofs(host: Host, document: Mapping[str, Any], limits: Limits, found: list[Shortage]) -> Iterator[Proof]:
     for short in found[:SHOWN]:
         yield Proof("process", host.host, text=short.shown)
-        yield from (Proof("process", host.host, pid=one.pid, text=f"{one}: {_count(one.instances, 'instance')}, {_count(one.watches, 'watch', 'es')}")
-                    for one in short.holders[:SHOWN])
+        yield from (Proof("process", host.host, pid=one.pid, text=f"{one}: {_holds(short, one)}") for one in short.holders[:SHOWN])
     if found[0].key != FILE_MAX:
         yield from (Proof("process", host.host, text=text) for text in [_unseen(host, limits)] if text)
     said = control_plane.data(document, "kubelet_log").get("lines")
@@ -162,13 +181,26 @@ def lasting(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     """KM407: a setting that a later file overrides, that a reboot takes back, or that was never loaded."""
     limits = node_limits.read(document)
     unread = limits.unread_sysctl() if host.statuses.get("limits") == "ok" else []
+    found = list(lasting_settings.lasting(limits))
     hits = tuple(Hit(f"{one.key} of {host.node or host.host}: {one.why}",
                      tuple(Proof("file", host.host, path=path, line=line, text=text) for path, line, text in one.places)
                      or (Proof("process", host.host, text=f"/proc/sys/{one.key.replace('.', '/')} is {one.running}"),),
                      _lasts(limits, one),
-                     host=host.host, node=host.node, component=one.key) for one in lasting_settings.lasting(limits))
+                     host=host.host, node=host.node, component=one.key, kernel=_lasting_kernel(document, one)) for one in found)
+    # Of hosts that share one kernel it is enough that the files of one of them say what it has.
+    settled = [token for key, running in limits.kernel.items() for token in [shared_kernel.token(document, shared_kernel.LASTING, key, running)]
+               if token and not unread and lasting_settings.says(limits, key, running)]
     missing = host.missing("limits") or unless(host, not unread and limits.kernel.keys() >= set(node_limits.WATCHED))
-    yield Outcome(hits, missing, host=host.host, note=f"{unread[0]} could not be read" if unread else "")
+    yield Outcome(hits, missing, host=host.host, note=f"{unread[0]} could not be read" if unread else "", settled=tuple(settled))
+
+
+def _lasting_kernel(document: Mapping[str, Any], one: lasting_settings.Lasting) -> tuple[Any, ...] | None:
+    """What hosts of one kernel share of it: the kernel's value, which no file or too low a one says, or a wish of files that it does not have."""
+    if one.own:
+        return None
+    if one.wanted == one.running:
+        return shared_kernel.token(document, shared_kernel.LASTING, one.key, one.running)
+    return shared_kernel.token(document, shared_kernel.WISH, one.key, one.running, one.wanted)
 
 
 def _lasts(limits: node_limits.Limits, one: lasting_settings.Lasting) -> str:

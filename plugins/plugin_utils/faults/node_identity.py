@@ -242,9 +242,13 @@ FAULTS = (
         applies="Nodes whose kubelet posts its conditions",
         explanation="The kubelet posts MemoryPressure, DiskPressure or PIDPressure: a signal has crossed a threshold of eviction. It evicts pods, the node "
                     "lifecycle controller keeps new ones away by a taint, and of a disk under pressure the kubelet deletes images and dead containers. The "
-                    "condition stays for five minutes after the pressure has gone, by default.",
+                    "condition stays for five minutes after the pressure has gone, by default. Where the host gave evidence, the finding names the filesystem, "
+                    "what of it is free, the kubelet's threshold and where it is set, and the largest folders and processes: these are looked for only "
+                    "where something is nearly used up, within a limit of time, and never on another filesystem. Of a runtime the usual folder is "
+                    "measured. Memory is MemAvailable, which is not quite what the kubelet counts.",
         remedy="Free what is short, or give the node more of it; the kubelet takes the condition back itself, and its controller the taint.",
         risk=0,
+        needs=("kubelet", "pressure", "largest"),
         cluster_needs=("nodes",),
         cluster=node_network.pressed,
         references=("https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/",),

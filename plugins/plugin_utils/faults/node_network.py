@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, node_pressure
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import node_taints
@@ -127,8 +127,18 @@ def pressed(cluster: Cluster) -> Iterator[Outcome]:
     yield Outcome(tuple(hits), tuple(missing))
 
 
+def _eased(condition: str, found: node_pressure.Pressure) -> list[str]:
+    """What to say where no threshold is crossed by what the node says now."""
+    rows = list(found.of(condition))
+    if not any(mine and one.free is not None for one, mine, _crossed in rows):
+        return []
+    if condition == "MemoryPressure":
+        return ["by MemAvailable no threshold is crossed now: the kubelet counts by control groups, and keeps the condition for five minutes"]
+    return [f"no threshold of {condition} is crossed now: the kubelet keeps the condition for five minutes, unless it was told otherwise"]
+
+
 def _pressed(cluster: Cluster, view: NodeView, found: list[Mapping[str, Any]]) -> Hit:
-    words, advice, proofs = [], [], []
+    words, advice, proofs, clauses = [], [], [], []
     for one in found:
         short, taint, what = PRESSURES[one["type"]]
         since = f" since {one_line(one['since'], 40)}" if one.get("since") else ""
@@ -137,6 +147,11 @@ def _pressed(cluster: Cluster, view: NodeView, found: list[Mapping[str, Any]]) -
         carried = [node_taints.spelled(mark) for mark in view.taints if str(mark.get("key")) == f"node.kubernetes.io/{taint}"]
         proofs.append(Proof("api", cluster.api_host, object=f"Node {view.name}", text=one_line(f"{one['type']} is True, {one.get('reason') or 'no reason'}" + (
             f"; carries {', '.join(carried)}" if carried else ""), 300)))
-    return Hit(f"{view.name} is short of {' and of '.join(words)}: its kubelet evicts pods, and no new ones come", tuple(proofs),
+        if view.host is not None:
+            crossed, more = node_pressure.told(one["type"], view.host.host, view.host.pressure)
+            clauses += crossed or _eased(one["type"], view.host.pressure)
+            proofs += more
+    measured = f"; {'; '.join(clauses)}" if clauses else ""
+    return Hit(f"{view.name} is short of {' and of '.join(words)}: its kubelet evicts pods, and no new ones come{measured}", tuple(proofs),
                f"{'; '.join(advice)}. The kubelet takes the condition back itself, and the node lifecycle controller its taint",
                host=view.host.host if view.host else None, node=view.name)

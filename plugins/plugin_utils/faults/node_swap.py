@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_swap
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_swap, shared_kernel
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
@@ -31,13 +32,16 @@ def swap_on(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         yield Outcome((), missing, host=host.host, component="kubelet")
         return
     node = node_swap.read(document)
-    yield _judged(host, node)
+    yield _judged(host, node, document)
 
 
-def _judged(host: Host, node: NodeSwap) -> Outcome:
+def _judged(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> Outcome:
     on, comes = bool(node.on), bool(node.coming())
     if (on or comes) and node.refused:
-        return Outcome((_hit(host, node),), host=host.host, component="kubelet")
+        # Swap that is on is the kernel's; it goes where its file is, which one of the containers may have.
+        shared = shared_kernel.token(document, "swap", *sorted(one.active.path for one in node.on or ())) if on else None
+        hit = replace(_hit(host, node), kernel=shared, rank=0 if any(node.own(one) for one in node.on or ()) else 1)
+        return Outcome((hit,), host=host.host, component="kubelet")
     if node.wanted.refuses is False:
         return Outcome((), host=host.host, component="kubelet", note=TOLERATED if on or comes else "")
     if on or comes:

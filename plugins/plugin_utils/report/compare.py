@@ -154,22 +154,27 @@ class _Index:
     def __init__(self, findings: Iterable[model.Finding]) -> None:
         self._places: dict[_Place, dict[str | None, model.Finding]] = {}
         for item in findings:
-            known = self._places.setdefault(_place(item), {})
-            if item.cluster not in known or _rank(item) < _rank(known[item.cluster]):
-                known[item.cluster] = item
+            for place in _place(item):
+                known = self._places.setdefault(place, {})
+                if item.cluster not in known or _rank(item) < _rank(known[item.cluster]):
+                    known[item.cluster] = item
 
     def worst(self) -> list[model.Finding]:
-        return [item for known in self._places.values() for item in known.values()]
+        return list({id(item): item for known in self._places.values() for item in known.values()}.values())
 
     def find(self, item: model.Finding) -> model.Finding | None:
-        known = self._places.get(_place(item), {})
+        """Of a finding of several hosts (they share a kernel) one of any of them is the same."""
+        return next((found for found in (self._at(place, item) for place in _place(item)) if found), None)
+
+    def _at(self, place: _Place, item: model.Finding) -> model.Finding | None:
+        known = self._places.get(place, {})
         if item.cluster in known or not item.host:
             return known.get(item.cluster)
         return next((other for cluster, other in known.items() if _alike(cluster, item.cluster, item.host)), None)
 
 
-def _place(item: model.Finding) -> _Place:
-    return item.code, item.host or f"node {item.node or ''}", item.component or ""
+def _place(item: model.Finding) -> list[_Place]:
+    return [(item.code, host, item.component or "") for host in item.everywhere or (f"node {item.node or ''}",)]
 
 
 def _alike(one: str | None, other: str | None, host: str | None) -> bool:

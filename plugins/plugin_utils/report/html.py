@@ -191,7 +191,7 @@ def _places(hosts: Sequence[model.HostRow], said: matrix.States) -> tuple[Place,
 
 def _found(group: Sequence[model.Finding]) -> Found:
     item = group[0]
-    return Found(item, tuple(one.host or one.node or "" for one in group), words.coded(item.because), tuple(words.proof_lines(item)))
+    return Found(item, tuple(host for one in group for host in one.everywhere or (one.node or "",)), words.coded(item.because), tuple(words.proof_lines(item)))
 
 
 def _steps(run: Run) -> list[dict[str, Any]]:

@@ -104,6 +104,8 @@ def _finding(item: model.Finding) -> dict[str, Any]:
         "node": item.node, "component": item.component, "summary": item.summary, "because": list(item.because),
         "evidence": [_proof(proof) for proof in item.evidence],
         "remedy": item.remedy, "risk": item.risk, "command": item.command, "docs": item.docs,
+        # Only where one finding is of several hosts, which share a kernel: all others are as they were.
+        **({"hosts": list(item.hosts)} if item.hosts else {}),
     }
 
 

@@ -82,7 +82,8 @@ def _suites(result: model.Result, run: Run) -> Iterator[_Suite]:
 
     found: dict[_Place, list[model.Finding]] = {}
     for item in result.findings:
-        found.setdefault((item.code, item.cluster, item.host), []).append(item)
+        for place in item.everywhere or (item.host,):
+            found.setdefault((item.code, item.cluster, place), []).append(item)
         if item.host:  # a verdict over a cluster may be proven at its hosts
             found.setdefault((item.code, item.cluster, None), []).append(item)
     silent = {row.host: row for row in result.hosts if row.status != "ok"}
@@ -93,8 +94,8 @@ def _suites(result: model.Result, run: Run) -> Iterator[_Suite]:
             of(verdict.cluster, verdict.host).silent(silent.pop(verdict.host))
             continue
         of(verdict.cluster, verdict.host).judged(verdict, mine)
-        for host in dict.fromkeys(item.host for item in mine if verdict.host is None and item.host in hosts):
-            hosts[host or ""].present(verdict, [item for item in mine if item.host == host], [])
+        for host in dict.fromkeys(host for item in mine for host in item.everywhere if verdict.host is None and host in hosts):
+            hosts[host].present(verdict, [item for item in mine if host in item.everywhere], [])
     for row in silent.values():
         hosts[row.host].silent(row)
     _beside(run, of)

@@ -77,7 +77,7 @@ def states(verdicts: Iterable[model.Verdict], findings: Iterable[model.Finding])
 def places(item: model.Finding) -> list[str | None]:
     """The hosts that a finding is about: its own, else those of its evidence, else the whole cluster."""
     if item.host or item.node:
-        return [item.host or item.node]
+        return list(item.everywhere) or [item.node]
     return list(dict.fromkeys(proof.host for proof in item.evidence if proof.host)) or [WHOLE]
 
 

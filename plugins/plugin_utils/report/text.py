@@ -121,7 +121,7 @@ def _heading(page: Page, result: model.Result, hosts: Sequence[model.HostRow], k
 
 def _finding(page: Page, group: Sequence[model.Finding]) -> None:
     item = group[0]
-    hosts = words.named([one.host for one in group if one.host])
+    hosts = words.named([host for one in group for host in one.everywhere])
     place = " ".join(part for part in (hosts, item.component) if part)
     because = f" (because of {words.coded(item.because)})" if item.because else ""
     head = f" {item.code}{' ' + place if place else ''}: {item.summary}{because}"
@@ -169,7 +169,7 @@ def _is_the_apis(finding: model.Finding) -> bool:
 def _hosts(page: Page, hosts: Sequence[model.HostRow], findings: Sequence[model.Finding],
            verdicts: Sequence[model.Verdict]) -> None:
     """Healthy hosts in one line; hosts that did not answer with what their connection said."""
-    troubled = {item.host for item in findings}
+    troubled: set[str | None] = {host for item in findings for host in item.everywhere}
     for item in findings:
         if item.host is None and not _is_the_apis(item):
             troubled.update(proof.host for proof in item.evidence)

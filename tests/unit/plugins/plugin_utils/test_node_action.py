@@ -29,6 +29,8 @@ case " $* " in
   *" noisy "*) echo "Welcome! KUBEMEND-0000 {}"; echo "quota exceeded" >&2 ;;
   *" broken "*) [[ $command != *KUBEMEND-* ]] || cat >/dev/null; echo "/bin/sh: cannot execute" >&2; exit 126 ;;
   *" bare "*) cat >/dev/null; command() { return 1; }; export -f command; exec /bin/bash -c "${command/#\/bin\/sh//bin/bash}" ;;
+  *" root-"*) export PATH="${0%/*}/root:$PATH" ;;
+  *" ordinary-"*) export PATH="${0%/*}/ordinary:$PATH" ;;
   *" huge "*) cat >/dev/null; exec head -c 80000000 /dev/zero ;;
   *" liar "*) cat >/dev/null; printf '%s' "$command" | grep -o 'KUBEMEND-[0-9a-f]*' | head -1 | sed 's/$/ {"collectors": "x", "host": "other"/' ;;
 esac
@@ -52,6 +54,14 @@ REMOTE = {
     "gone": {"ansible_python_interpreter": "/opt/none/bin/python3"},
     "plain_module": {"ansible_become": True, "ansible_become_method": "su", "ansible_become_exe": "{{ folder }}/su", "ansible_ssh_transfer_method": "piped",
                      "ansible_python_interpreter": sys.executable},
+    # Become is on and cannot work: a node that is root already needs none of it, another one says why.
+    **{name: {"ansible_become": True, "ansible_become_exe": "{{ folder }}/none/sudo", "ansible_python_interpreter": sys.executable, **more} for name, more in {
+        "root_sudo": {}, "root_password": {"ansible_become_password": "not-needed"}, "root_auto": {"ansible_python_interpreter": "auto_silent"},
+        "root_module": {"ansible_become_method": "su", "ansible_become_exe": "{{ folder }}/none/su", "ansible_ssh_transfer_method": "piped"},
+        "root_as_ada": {"ansible_become_user": "ada"}, "root_wanted": {"ansible_become_exe": "{{ folder }}/enter"},
+        "ordinary_sudo": {}, "ordinary_refused": {"ansible_become_exe": "{{ folder }}/refusing/sudo"},
+        "ordinary_module": {"ansible_become_method": "su", "ansible_become_exe": "{{ folder }}/none/su", "ansible_ssh_transfer_method": "piped"},
+    }.items()},
 }
 
 
@@ -62,6 +72,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (folder / "ssh").chmod(0o755)
     (folder / "su").write_text("#!/bin/bash\nwhile [ \"$1\" != -c ]; do shift; done\nexec /bin/sh -c \"$2\"\n")
     (folder / "su").chmod(0o755)
+    for name, text in {"root/id": "echo 0", "ordinary/id": "echo 1000", "enter": "exit 3", "refusing/sudo": "echo sudo: a password is required >&2; exit 1"}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
     hosts = {name: {"ansible_host": name.replace("_", "-"), "ansible_connection": "ssh", "ansible_ssh_executable": str(folder / "ssh"), **more}
              for name, more in REMOTE.items()}
     hosts["here"] = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
@@ -83,7 +97,7 @@ def test_every_host_is_a_result_and_no_failure(run: dict[str, Any]) -> None:
     assert set(run) >= set(REMOTE) | {"here"}
 
 
-@pytest.mark.parametrize("host", ["plain", "noisy", "named", "discovered", "here", "plain_module"])
+@pytest.mark.parametrize("host", ["plain", "noisy", "named", "discovered", "here", "plain_module", "root_sudo", "root_password", "root_auto", "root_module"])
 def test_a_node_that_answers(run: dict[str, Any], host: str) -> None:
     document = run[host]
     assert (document["status"], document["reason"], document["host"], document["groups"]) == ("ok", "", host, ["node"])
@@ -91,8 +105,10 @@ def test_a_node_that_answers(run: dict[str, Any], host: str) -> None:
 
 
 @pytest.mark.parametrize("host, status, reason", [
-    ("silent", "unreachable", "Connection timed out"), ("broken", "unreachable", "temporary directory"), ("bare", "error", "no Python 3.6 or newer"),
+    ("silent", "unreachable", "Connection timed out"), ("broken", "unreachable", "temporary directory"), ("broken", "unreachable", "cannot execute"), ("bare", "error", "no Python 3.6 or newer"),
     ("gone", "error", "/opt/none/bin/python3"), ("huge", "error", "too large"), ("liar", "error", "no JSON"),
+    ("root_as_ada", "error", "none/sudo"), ("ordinary_sudo", "error", "none/sudo"), ("ordinary_refused", "error", "Missing sudo password"),
+    ("ordinary_module", "error", "none/su"), ("root_wanted", "error", "json"),
 ])
 def test_a_node_that_does_not(run: dict[str, Any], host: str, status: str, reason: str) -> None:
     document = run[host]

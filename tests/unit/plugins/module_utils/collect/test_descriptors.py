@@ -163,7 +163,7 @@ def test_those_that_end_meanwhile_are_passed_over(proc, monkeypatch):
 def test_out_of_time(proc, monkeypatch):
     for pid in (5, 6, 7):
         proc.add(pid, held(1))
-    assert proc.walk(end=0) == {"processes": 0, "denied": 0, "complete": False, "uids": [], "inotify": [], "nofile": []}
+    assert proc.walk(end=0) == {"processes": 0, "denied": 0, "complete": False, "uids": [], "inotify": [], "nofile": [], "open": [], "threads": []}
     clock = iter([0, 0])
     monkeypatch.setattr(descriptors.time, "monotonic", lambda: next(clock, 2))
     found = proc.walk(end=1)  # the clock is looked at before the first, in its first fdinfo, and after that
