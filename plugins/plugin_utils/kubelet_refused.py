@@ -79,8 +79,9 @@ def other_end(host: str, document: Mapping[str, Any]) -> str:
     why = kubelet_why.read(document)
     if why is None or not why.ended:
         return ""
-    lines = control_plane.data(document, "kubelet_end").get("lines")
-    death = why.death or kubelet_death.said(lines)
+    journals = [control_plane.data(document, name).get("lines") for name in ("kubelet_end", "kubelet_log")]
+    heard = why.death if why.death is not None and why.death.line else None
+    death = heard or next(filter(None, map(kubelet_death.said, journals)), why.death)
     if death is None:
         return "" if why.asked and why.unit.result == "success" else f"the kubelet of {host} ended, and its last words are not known"
     if death.cause in OF_STATE and not refused_words.unreserved(death.line):

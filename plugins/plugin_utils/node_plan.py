@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service, unit_unmask
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, fencing, kubelet_unit
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, fencing, kubelet_refused, kubelet_unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests, node_runtime
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, label, left_out
@@ -127,7 +127,14 @@ def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
 def _start(scene: Scene, service: Service) -> Step:
     diff = f"systemctl is-active {service.unit.name}: {service.unit.active} -> active\n"
     ends = _ends(scene)
-    return _step(scene, service, service.start, _blocked(scene, service.unit) or _loads(scene), diff, _effects(service, ends), 3 if ends else None)
+    return _step(scene, service, service.start, _blocked(scene, service.unit) or _refused(scene, service) or _loads(scene), diff, _effects(service, ends),
+                 3 if ends else None)
+
+
+def _refused(scene: Scene, service: Service) -> str | None:
+    """Why a start would end at once: the kubelet refuses what its managers are told."""
+    found = kubelet_refused.read(scene.document) if service.start == START else kubelet_refused.Judged()
+    return f"the kubelet would not start, it refuses its configuration (KM506): {found.why}; correct that first" if found.refused else None
 
 
 def _kubelet(scene: Scene) -> Service:
