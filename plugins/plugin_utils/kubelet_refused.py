@@ -26,6 +26,7 @@ FLAGS: Mapping[str, str] = {
     **manager_values.FLAGS, "reservedSystemCPUs": "reserved-cpus", "kubeReserved": "kube-reserved", "systemReserved": "system-reserved",
     "reservedMemory": "reserved-memory", "enforceNodeAllocatable": "enforce-node-allocatable", "kubeReservedCgroup": "kube-reserved-cgroup",
     "systemReservedCgroup": "system-reserved-cgroup", "cgroupsPerQOS": "cgroups-per-qos"}
+UNHEARD = "the kubelet of {host} ended, and its last words are not known: they tell whether its state is why (with kubemend_faults, name KM506 too)"
 # What a reset of the managers' state can cure.
 OF_STATE = frozenset((kubelet_death.CPU_MANAGER_STATE, kubelet_death.MEMORY_MANAGER_STATE))
 
@@ -83,7 +84,7 @@ def other_end(host: str, document: Mapping[str, Any]) -> str:
     heard = why.death if why.death is not None and why.death.line else None
     death = heard or next(filter(None, map(kubelet_death.said, journals)), why.death)
     if death is None:
-        return "" if why.asked and why.unit.result == "success" else f"the kubelet of {host} ended, and its last words are not known"
+        return "" if why.asked and why.unit.result == "success" else UNHEARD.format(host=host)
     if death.cause in OF_STATE and not refused_words.unreserved(death.line):
         return ""
     line = f": {death.line}" if death.line else ""
