@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
-    kubelet_death, kubelet_refused, kubelet_why, pinning)
+    kubelet_death, kubelet_refused, kubelet_why, manager_cgroups, pinning)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import kubelet_cures, nodes
@@ -19,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_why i
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 
 LONGEST = 700
+_ENFORCED = {one.cgroup: one.word for one in manager_cgroups.RESERVED}
 
 
 def told(host: Host, document: Mapping[str, Any], words: Outcome) -> Outcome:
@@ -29,7 +31,9 @@ def told(host: Host, document: Mapping[str, Any], words: Outcome) -> Outcome:
     found = kubelet_refused.judged(node)
     if found.refused:
         return Outcome((_hit(host, document, why, found, words),), host=host.host, component="kubelet")
-    if words.hits or words.missing or not found.unsure:
+    if words.hits and why.death is not None:
+        return Outcome((_by_words(host, document, why, words.hits[0]),), host=host.host, component="kubelet")
+    if words.missing or not found.unsure:
         return words
     return Outcome((), (Missing(host.host, "pinning", "error"),), host=host.host, component="kubelet", note="; ".join(found.unsure))
 
@@ -49,6 +53,27 @@ def _hit(host: Host, document: Mapping[str, Any], why: Why, found: Judged, words
     remedy = f"correct {' and '.join(sorted({one.key for one in found.refused}))}{where}: {found.why}; then {then}"
     return Hit(one_line(summary, LONGEST), (*proofs, *_ends(host, why)), one_line(remedy, LONGEST), host=host.host, node=host.node,
                component="kubelet", severity="warning" if runs else None)
+
+
+def _by_words(host: Host, document: Mapping[str, Any], why: Why, hit: Hit) -> Hit:
+    """Say more of what the last words refuse, where they name a key of the managers."""
+    what = why.death.what if why.death is not None else ""
+    key, dummy, value = what.partition(": ")
+    if key != "policy" and key not in kubelet_refused.FLAGS:
+        return hit
+    then = kubelet_cures.started(why.state.kind, shell_name(why.unit.name, "UNIT"))
+    settings = kubelet_refused.named(document, what)
+    if not settings:
+        return replace(hit, summary=one_line(f"{hit.summary}, which its configuration does not say any more", LONGEST),
+                       remedy=f"look at its configuration once more; then {then}")
+    proofs = kubelet_refused.places(document, settings, host.host)
+    reason, cure = f"{settings[0].text} ({what})", f"correct {key}"
+    if key in _ENFORCED:
+        reason = f"{key}: {value}; there is no such cgroup"
+        cure = f"have that cgroup made before the kubelet starts, or take {_ENFORCED[key]} out of enforceNodeAllocatable"
+    where = _where(proofs)
+    return replace(hit, summary=one_line(f"the kubelet of {host.node or host.host} does not start: it refuses its configuration: {reason}{where}", LONGEST),
+                   remedy=one_line(f"{cure}{where}; then {then}", LONGEST))
 
 
 def _where(proofs: list[Proof]) -> str:

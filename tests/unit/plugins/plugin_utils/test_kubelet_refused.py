@@ -291,7 +291,12 @@ def test_a_cgroup_that_is_not_there_is_told_by_the_last_words(told, line):
     world = told(CGROUP, lines=dead(line))
     verdicts, findings = judged(world)
     assert verdicts["KM506"] == "present" and {verdicts[code] for code in OTHERS} == {"clear"} and verdicts["KM502"] == "not_applicable"
-    assert (findings["KM506"].evidence[0].path, findings["KM506"].evidence[0].line) == (FILE, 3) and "/kubelet.slice" in findings["KM506"].summary
+    assert (findings["KM506"].evidence[0].path, findings["KM506"].evidence[0].line) == (FILE, 3)
+    assert "kubeReservedCgroup: /kubelet.slice" in findings["KM506"].summary and f"{FILE}:3" in findings["KM506"].summary
+    assert "kube-reserved out of enforceNodeAllocatable" in findings["KM506"].remedy
+    # By now it was corrected, and nobody has started the kubelet.
+    dummy, findings = judged(told("enforceNodeAllocatable: [pods]\n", lines=dead(line)))
+    assert "does not say any more" in findings["KM506"].summary and [proof.kind for proof in findings["KM506"].evidence] == ["unit", "log"]
 
 
 def test_an_older_kubelets_words_of_a_cgroup(told):
