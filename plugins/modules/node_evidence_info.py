@@ -133,7 +133,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import (
     api_way, boot, command, component_end, component_http, credentials, cri, descriptors, devices, etcd, installer, instances, journal, kubelet,
-    kubelet_end, kubelet_log, limits, manifests, mask, pinning, reserved, runner, runtime, scheduler_log, space, swap, system, tls, unit, web)
+    kubelet_end, kubelet_log, limits, manifests, mask, pinning, runner, runtime, scheduler_log, space, swap, system, tls, unit, web)
 
 # The runner imports collectors by name, which Ansible's packer does not see.
 SHIPPED = (api_way, boot, command, component_end, component_http, credentials, cri, descriptors, devices, etcd, installer, instances, journal, kubelet,

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: whether a kubelet of its release would start with what its resource managers are told. Pure.
+"""PRIVATE to this collection: whether a kubelet would start with what its managers are told. Pure.
 
 Only the CPU, memory and topology managers, what is reserved, and the cgroups of that are looked at.
 """
@@ -13,27 +13,50 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
-    control_plane, kubelet_death, kubelet_why, manager_cgroups, manager_reserved, manager_values, pinning,
-    refused_words, remember)
+    control_plane,
+    kubelet_death,
+    kubelet_why,
+    manager_cgroups,
+    manager_reserved,
+    manager_values,
+    pinning,
+    refused_words,
+    remember,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import Setting
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Proof
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Node
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.told_values import Found, Refusal, Told, Unsure
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.told_values import (
+    Found,
+    Refusal,
+    Told,
+    Unsure,
+)
 
 SHOWN = 5
 # The keys by their flags, for words that name one of them.
 FLAGS: Mapping[str, str] = {
-    **manager_values.FLAGS, "reservedSystemCPUs": "reserved-cpus", "kubeReserved": "kube-reserved", "systemReserved": "system-reserved",
-    "reservedMemory": "reserved-memory", "enforceNodeAllocatable": "enforce-node-allocatable", "kubeReservedCgroup": "kube-reserved-cgroup",
-    "systemReservedCgroup": "system-reserved-cgroup", "cgroupsPerQOS": "cgroups-per-qos"}
-UNHEARD = "the kubelet of {host} ended, and its last words are not known: they tell whether its state is why (with kubemend_faults, name KM506 too)"
+    **manager_values.FLAGS,
+    "reservedSystemCPUs": "reserved-cpus",
+    "kubeReserved": "kube-reserved",
+    "systemReserved": "system-reserved",
+    "reservedMemory": "reserved-memory",
+    "enforceNodeAllocatable": "enforce-node-allocatable",
+    "kubeReservedCgroup": "kube-reserved-cgroup",
+    "systemReservedCgroup": "system-reserved-cgroup",
+    "cgroupsPerQOS": "cgroups-per-qos",
+}
+UNHEARD = (
+    "the kubelet of {host} ended, and its last words are not known: they tell whether its state is "
+    "why (with kubemend_faults, name KM506 too)"
+)
 # What a reset of the managers' state can cure.
 OF_STATE = frozenset((kubelet_death.CPU_MANAGER_STATE, kubelet_death.MEMORY_MANAGER_STATE))
 
 
 @dataclass(frozen=True)
 class Judged:
-    """refused: what no kubelet of this release starts with; unsure: what is not known to be taken, in clauses."""
+    """refused: what no kubelet of this release takes; unsure: what may not be taken, in clauses."""
 
     refused: tuple[Refusal, ...] = ()
     unsure: tuple[str, ...] = ()
@@ -54,7 +77,11 @@ def judged(node: Node) -> Judged:
     if node.config.problem:
         return Judged((), (node.config.problem,))
     told = Told(node)
-    found: list[Found] = [*manager_values.refused(told), *manager_reserved.refused(told), *manager_cgroups.refused(told)]
+    found: list[Found] = [
+        *manager_values.refused(told),
+        *manager_reserved.refused(told),
+        *manager_cgroups.refused(told),
+    ]
     unsure = [] if node.proven else [one.why for one in found if isinstance(one, Unsure)]
     return Judged(tuple(one for one in found if isinstance(one, Refusal)), tuple(unsure))
 
@@ -69,18 +96,24 @@ def cannot_start(host: str, node: Node) -> str:
     """Return why this kubelet is not known to start with what it is told; empty where it is."""
     found = judged(node)
     if found.refused:
-        return f"the kubelet of {host} would not start, it refuses its configuration (KM506): {found.why}; correct that first"
+        return (
+            f"the kubelet of {host} would not start, it refuses its configuration (KM506): "
+            f"{found.why}; correct that first"
+        )
     if found.unsure:
-        return f"whether the kubelet of {host} would start is not known: {'; '.join(found.unsure[:SHOWN])}"
+        doubts = "; ".join(found.unsure[:SHOWN])
+        return f"whether the kubelet of {host} would start is not known: {doubts}"
     return ""
 
 
 def other_end(host: str, document: Mapping[str, Any]) -> str:
-    """Return why the last words of a kubelet that ended do not name its managers' state; empty where they do, or it runs."""
+    """Return why a kubelet's last words do not name its managers' state; empty where they do."""
     why = kubelet_why.read(document)
     if why is None or not why.ended:
         return ""
-    journals = [control_plane.data(document, name).get("lines") for name in ("kubelet_end", "kubelet_log")]
+    journals = [
+        control_plane.data(document, name).get("lines") for name in ("kubelet_end", "kubelet_log")
+    ]
     heard = why.death if why.death is not None and why.death.line else None
     death = heard or next(filter(None, map(kubelet_death.said, journals)), why.death)
     if death is None:
@@ -88,11 +121,14 @@ def other_end(host: str, document: Mapping[str, Any]) -> str:
     if death.cause in OF_STATE and not refused_words.unreserved(death.line):
         return ""
     line = f": {death.line}" if death.line else ""
-    return f"the last words of the kubelet of {host} do not name the state of its managers{line}; see to that first"
+    return (
+        f"the last words of the kubelet of {host} do not name the state of its managers{line}; "
+        "see to that first"
+    )
 
 
 def places(document: Mapping[str, Any], settings: Iterable[Setting], host: str) -> list[Proof]:
-    """Return where settings stand: a line of a file, also of one that gives a flag, else the command line."""
+    """Return where settings stand: lines of files, also of those that give a flag."""
     found: list[Proof] = []
     for one in settings:
         found += [one.proof(host)] if one.path else _of_flag(document, one, host)
@@ -105,9 +141,17 @@ def _of_flag(document: Mapping[str, Any], setting: Setting, host: str) -> list[P
     files = unit.get("environment_files") if isinstance(unit, Mapping) else None
     word, found = setting.text.partition("=")[0], []
     for one in files if isinstance(files, list) else ():
-        if isinstance(one, Mapping) and isinstance(one.get("text"), str) and isinstance(one.get("path"), str):
+        if (
+            isinstance(one, Mapping)
+            and isinstance(one.get("text"), str)
+            and isinstance(one.get("path"), str)
+        ):
             lines = enumerate(one["text"].splitlines(), 1)
-            found += [Proof("file", host, path=one["path"], line=number, text=setting.text) for number, line in lines if _gives(line, word)]
+            found += [
+                Proof("file", host, path=one["path"], line=number, text=setting.text)
+                for number, line in lines
+                if _gives(line, word)
+            ]
     return found or [setting.proof(host)]
 
 
@@ -128,4 +172,6 @@ def named(document: Mapping[str, Any], what: str) -> tuple[Setting, ...]:
         one = node.config.setting(key, FLAGS[key])
         return (one,) if one is not None else tuple(rows)
     policies = [node.config.setting(one, flag) for one, flag in manager_values.FLAGS.items()]
-    return tuple(one for one in policies if key == "policy" and one is not None and one.value == value)
+    return tuple(
+        one for one in policies if key == "policy" and one is not None and one.value == value
+    )

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: enforceNodeAllocatable and the cgroups that it needs, with which no kubelet of a release starts. Pure.
+"""PRIVATE to this collection: enforceNodeAllocatable with which no kubelet starts. Pure.
 
-Read in pkg/kubelet/apis/config/validation and pkg/kubelet/cm of 1.14.0 to 1.36.3. Whether a cgroup is there when the kubelet starts is
-not proven by its absence now: the kubelet's own unit may make it. Its last words prove it.
+Read in pkg/kubelet/apis/config/validation and pkg/kubelet/cm of 1.14.0 to 1.36.3. A cgroup that is
+not there now may be there when the kubelet starts: its own unit may make it. Its last
+words prove it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,22 @@ from dataclasses import dataclass
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import flags
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import Setting
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.told_values import NEWEST, Found, Release, Told, Unsure, listed
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.told_values import (
+    NEWEST,
+    Found,
+    Release,
+    Told,
+    Unsure,
+    listed,
+)
 
 ENFORCE, PER_QOS = "enforceNodeAllocatable", "cgroupsPerQOS"
 PODS, NONE = "pods", "none"
 COMPRESSIBLE = (1, 32)  # the release that first enforced CPUs alone
-TWICE = (1, 31)  # the first that refuses a word given twice, and that lets cgroupsPerQOS be off beside none
+TWICE = (
+    1,
+    31,
+)  # the first that refuses a word given twice, and that lets cgroupsPerQOS be off beside none
 
 
 @dataclass(frozen=True)
@@ -35,26 +46,52 @@ class Reserved:
 
 
 RESERVED = (
-    Reserved("kube-reserved", "kubeReservedCgroup", "kube-reserved-cgroup", "kubeReserved", "kube-reserved"),
-    Reserved("system-reserved", "systemReservedCgroup", "system-reserved-cgroup", "systemReserved", "system-reserved"))
+    Reserved(
+        "kube-reserved",
+        "kubeReservedCgroup",
+        "kube-reserved-cgroup",
+        "kubeReserved",
+        "kube-reserved",
+    ),
+    Reserved(
+        "system-reserved",
+        "systemReservedCgroup",
+        "system-reserved-cgroup",
+        "systemReserved",
+        "system-reserved",
+    ),
+)
 _ACCEPTED = (PODS, "system-reserved", "kube-reserved", NONE)
 _NEWER = ("system-reserved-compressible", "kube-reserved-compressible")
 
 
 def enforced(told: Told) -> list[tuple[str, Setting]]:
-    """Return the words of enforceNodeAllocatable with what sets them; nothing where it is not set."""
+    """Return the words of enforceNodeAllocatable with what sets them."""
     given = flags.string_flags(told.config.argv, "enforce-node-allocatable")
     if given:
-        return [(word, Setting(word, f"--enforce-node-allocatable={text}")) for text in given for word in text.split(",") if word]
+        return [
+            (word, Setting(word, f"--enforce-node-allocatable={text}"))
+            for text in given
+            for word in text.split(",")
+            if word
+        ]
     rows = [(path, one) for path, one in told.config.rows(ENFORCE) if len(path) == 1]
-    return [(one.value, Setting(one.value, f"{ENFORCE}: {one.value}", one.path, one.line)) for dummy, one in rows]
+    return [
+        (one.value, Setting(one.value, f"{ENFORCE}: {one.value}", one.path, one.line))
+        for dummy, one in rows
+    ]
 
 
 def refused(told: Told) -> Iterator[Found]:
     """Yield what is wrong with enforceNodeAllocatable, and the cgroups that are missing."""
     words = enforced(told)
     settings = [one for dummy, one in words]
-    yield from told.refused(ENFORCE, (1, 14), lambda release: _words([word for word, dummy in words], release), *settings)
+    yield from told.refused(
+        ENFORCE,
+        (1, 14),
+        lambda release: _words([word for word, dummy in words], release),
+        *settings,
+    )
     yield from _without_hierarchy(told, words)
     names = {word.removesuffix("-compressible"): one for word, one in words}
     for kind in RESERVED:
@@ -67,20 +104,29 @@ def _words(words: Sequence[str], release: Release) -> str | None:
     count = Counter(words)
     for word in words:
         if word not in accepted:
-            return None if release > NEWEST else f"{ENFORCE}: {word}; accepted values are {listed(accepted)}"
+            return (
+                None
+                if release > NEWEST
+                else f"{ENFORCE}: {word}; accepted values are {listed(accepted)}"
+            )
         if word == NONE and len(words) > 1:
             return f"{ENFORCE}: {', '.join(words)}; {NONE} goes with no other value"
         if count[word] > 1 and release >= TWICE:
             return f"{ENFORCE}: {', '.join(words)}; {word} is given twice"
         if word in _NEWER and word.removesuffix("-compressible") in count:
-            return f"{ENFORCE}: {', '.join(words)}; {word.removesuffix('-compressible')} and {word} exclude each other"
+            plain = word.removesuffix("-compressible")
+            return f"{ENFORCE}: {', '.join(words)}; {plain} and {word} exclude each other"
     return ""
 
 
 def _without_hierarchy(told: Told, words: Sequence[tuple[str, Setting]]) -> Iterator[Found]:
-    """Look at cgroupsPerQOS: without it nothing may be enforced. Where nothing is said, pods are."""
+    """Look at cgroupsPerQOS: without it nothing may be enforced; unsaid, pods are."""
     wanted, setting = told.config.switch(PER_QOS, "cgroups-per-qos")
-    silent = not words and ENFORCE not in told.config.tops and flags.string_flag(told.config.argv, "enforce-node-allocatable") is None
+    silent = (
+        not words
+        and ENFORCE not in told.config.tops
+        and flags.string_flag(told.config.argv, "enforce-node-allocatable") is None
+    )
     if wanted is not False or setting is None or not (words or silent):
         return
     only_none = [word for word, dummy in words] == [NONE]
@@ -88,7 +134,9 @@ def _without_hierarchy(told: Told, words: Sequence[tuple[str, Setting]]) -> Iter
     def judge(release: Release) -> str | None:
         if only_none and release >= TWICE:
             return ""
-        return f"{setting.text}; {ENFORCE} is {', '.join(word for word, dummy in words) or PODS}, and must be {NONE if release >= TWICE else '[]'}"
+        now = ", ".join(word for word, dummy in words) or PODS
+        must = NONE if release >= TWICE else "[]"
+        return f"{setting.text}; {ENFORCE} is {now}, and must be {must}"
 
     yield from told.refused(PER_QOS, (1, 14), judge, setting)
 
@@ -104,7 +152,11 @@ def _needed(told: Told, kind: Reserved, setting: Setting) -> Iterator[Found]:
         why = f"{setting.text}; it needs {kind.amounts}, which is not set"
         yield from told.refused(ENFORCE, (1, 14), lambda release: why, setting)
     if told.node.running and not told.node.proven and _missing(told, cgroup.value):
-        yield Unsure(kind.cgroup, f"{cgroup.text}: there is no such cgroup now, and whether the kubelet's start makes it is not known")
+        yield Unsure(
+            kind.cgroup,
+            f"{cgroup.text}: there is no such cgroup now, and whether the kubelet's start makes it "
+            "is not known",
+        )
 
 
 def _by_list(told: Told, kind: Reserved) -> bool:
@@ -116,5 +168,11 @@ def _by_list(told: Told, kind: Reserved) -> bool:
 def _missing(told: Told, cgroup: str) -> bool:
     """Whether the cgroup is seen to be missing, by the names that both cgroup drivers give it."""
     seen = told.node.seen.get("cgroups")
-    known = [one for one in seen if isinstance(one, Mapping) and one.get("name") == cgroup] if isinstance(seen, list) else []
-    return bool(known) and all(isinstance(one.get("missing"), list) and one["missing"] for one in known)
+    known = (
+        [one for one in seen if isinstance(one, Mapping) and one.get("name") == cgroup]
+        if isinstance(seen, list)
+        else []
+    )
+    return bool(known) and all(
+        isinstance(one.get("missing"), list) and one["missing"] for one in known
+    )

@@ -1,10 +1,11 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: reserved CPUs and memory with which no kubelet starts: against each other and against the machine. Pure.
+"""PRIVATE to this collection: reserved CPUs and memory with which no kubelet starts. Pure.
 
-Read in cmd/kubelet/app/server.go, pkg/kubelet/cm and its memorymanager, of 1.14.0 to 1.36.3. The static memory manager wants
-reservedMemory to be, type by type, the sum of kubeReserved, systemReserved and evictionHard. The last two hold no huge pages.
+Read in cmd/kubelet/app/server.go and pkg/kubelet/cm of 1.14.0 to 1.36.3. The static memory manager
+wants reservedMemory to be, type by type, the sum of kubeReserved, systemReserved and evictionHard,
+none of which holds huge pages.
 """
 
 from __future__ import annotations
@@ -16,12 +17,29 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import quantity
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import cpuset, flags, manager_values, yaml_nodes
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    cpuset,
+    flags,
+    manager_values,
+    yaml_nodes,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import Setting
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import RESERVED_CGROUPS
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.told_values import Found, Refusal, Release, Told, Unsure
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.told_values import (
+    Found,
+    Refusal,
+    Release,
+    Told,
+    Unsure,
+)
 
-LIST, KUBE, SYSTEM, MEMORY, EVICTION = "reservedSystemCPUs", "kubeReserved", "systemReserved", "reservedMemory", "evictionHard"
+LIST, KUBE, SYSTEM, MEMORY, EVICTION = (
+    "reservedSystemCPUs",
+    "kubeReserved",
+    "systemReserved",
+    "reservedMemory",
+    "evictionHard",
+)
 RESERVES = ((KUBE, "kube-reserved"), (SYSTEM, "system-reserved"))
 KINDS = frozenset(("cpu", "memory", "ephemeral-storage", "pid"))
 AVAILABLE, USUAL = "memory.available", "100Mi"
@@ -65,7 +83,11 @@ def _listed(told: Told) -> Iterator[Found]:
     cgroups = [told.config.setting(key, flag) for key, flag in RESERVED_CGROUPS]
     beside = [one for one in cgroups if one is not None and one.value.strip()]
     if beside:
-        yield Refusal(LIST, f"{setting.text}; it excludes {' and '.join(one.text for one in beside)}", (setting, *beside))
+        yield Refusal(
+            LIST,
+            f"{setting.text}; it excludes {' and '.join(one.text for one in beside)}",
+            (setting, *beside),
+        )
     try:
         cpus = cpuset.parse(setting.value)
     except cpuset.CpusetError:
@@ -75,7 +97,11 @@ def _listed(told: Told) -> Iterator[Found]:
         yield Unsure(LIST, f"{LIST}: which CPUs are online could not be read")
     elif not cpus <= told.node.online:
         lacking, there = cpuset.text(cpus - told.node.online), cpuset.text(told.node.online)
-        yield Refusal(LIST, f"{setting.text}; this machine has the CPUs {there} online, and not {lacking}", (setting,))
+        yield Refusal(
+            LIST,
+            f"{setting.text}; this machine has the CPUs {there} online, and not {lacking}",
+            (setting,),
+        )
 
 
 def _reserves(told: Told) -> Iterator[tuple[str, str, Setting]]:
@@ -91,9 +117,18 @@ def _amounts(told: Told) -> Iterator[Found]:
     for key, kind, setting in _reserves(told):
         amount = quantity.parse(setting.value)
         if kind not in KINDS:
-            yield Refusal(key, f"{setting.text}; {key} takes cpu, memory, ephemeral-storage and pid, and not {kind}", (setting,))
+            yield Refusal(
+                key,
+                f"{setting.text}; {key} takes cpu, memory, ephemeral-storage and pid, "
+                f"and not {kind}",
+                (setting,),
+            )
         elif amount is None or amount < 0:
-            yield Refusal(key, f"{setting.text}; accepted is a quantity that is not negative, such as 500m or 1Gi", (setting,))
+            yield Refusal(
+                key,
+                f"{setting.text}; accepted is a quantity that is not negative, such as 500m or 1Gi",
+                (setting,),
+            )
 
 
 def _beyond(told: Told) -> Iterator[Found]:
@@ -102,7 +137,11 @@ def _beyond(told: Told) -> Iterator[Found]:
     total = sum((quantity.parse(one.value) or Fraction(0) for dummy, one in kept), Fraction(0))
     if kept and told.node.online is not None and total > len(told.node.online):
         shown = " and ".join(one.text for dummy, one in kept)
-        yield Refusal(kept[0][0], f"{shown}; this machine has {len(told.node.online)} CPUs online", tuple(one for dummy, one in kept))
+        yield Refusal(
+            kept[0][0],
+            f"{shown}; this machine has {len(told.node.online)} CPUs online",
+            tuple(one for dummy, one in kept),
+        )
 
 
 def _parts(told: Told) -> list[Part] | Unsure:
@@ -122,17 +161,31 @@ def _of_flags(given: list[str]) -> list[Part]:
             node, limits = one.split(":")
             for limit in limits.split(","):
                 kind, amount = limit.split("=")
-                found.append(Part(_node(node), kind.strip(), quantity.parse(amount), Setting(amount, f"--reserved-memory={text}")))
+                found.append(
+                    Part(
+                        _node(node),
+                        kind.strip(),
+                        quantity.parse(amount),
+                        Setting(amount, f"--reserved-memory={text}"),
+                    )
+                )
     return found
 
 
 def _of_files(told: Told) -> list[Part]:
     rows = dict(told.config.rows(MEMORY))
     nodes = {path[0]: _node(one.value) for path, one in rows.items() if path[1:] == ("numaNode",)}
-    limits = [(path[0], path[2], one) for path, one in rows.items() if len(path) == 3 and path[1] == "limits"]
+    limits = [
+        (path[0], path[2], one)
+        for path, one in rows.items()
+        if len(path) == 3 and path[1] == "limits"
+    ]
     if len(nodes) + len(limits) != len(rows):
         raise ValueError("another shape")
-    return [Part(nodes.get(index, 0), kind, quantity.parse(one.value), one) for index, kind, one in limits]
+    return [
+        Part(nodes.get(index, 0), kind, quantity.parse(one.value), one)
+        for index, kind, one in limits
+    ]
 
 
 def _node(text: str) -> int:
@@ -142,12 +195,14 @@ def _node(text: str) -> int:
 
 
 def _memory(told: Told, parts: list[Part]) -> Iterator[Found]:
-    """Look at reservedMemory, which came with 1.21: its parts under each policy, their sum under Static."""
+    """Look at reservedMemory: its parts under each policy, their sum under Static."""
     wrong = [Refusal(MEMORY, why, (one.setting,)) for one, why in _wrong(parts)]
     if wrong and told.since(manager_values.SINCE[manager_values.MEMORY]):
         yield from wrong
         return
-    policy, setting = told.scalar(manager_values.MEMORY, manager_values.FLAGS[manager_values.MEMORY], "None")
+    policy, setting = told.scalar(
+        manager_values.MEMORY, manager_values.FLAGS[manager_values.MEMORY], "None"
+    )
     if policy != "Static":
         return
     try:
@@ -186,7 +241,12 @@ def _absent(told: Told, parts: list[Part]) -> str:
     if found is None and not named <= told.node.numa_of_cpus:
         raise _UnknownError("which NUMA nodes this machine has could not be read")
     gone = sorted(named - found) if found is not None else []
-    return f"{MEMORY} names NUMA node {gone[0]}; this machine has {cpuset.text(frozenset(found or ()))}" if gone else ""
+    return (
+        f"{MEMORY} names NUMA node {gone[0]}; this machine has "
+        f"{cpuset.text(frozenset(found or ()))}"
+        if gone
+        else ""
+    )
 
 
 def _sums(told: Told, parts: list[Part]) -> str:
@@ -196,8 +256,15 @@ def _sums(told: Told, parts: list[Part]) -> str:
         mine[one.kind] = mine.get(one.kind, Fraction(0)) + (one.amount or 0)
     huge = sorted(kind for kind in mine if kind != "memory" and mine[kind])
     if huge:
-        return f"{MEMORY} has {shown(mine[huge[0]])} of {huge[0]}; kubeReserved and systemReserved take no huge pages, so that it must be none"
-    kept = [(f"{key}.memory", setting.value) for key, kind, setting in _reserves(told) if kind == "memory"]
+        return (
+            f"{MEMORY} has {shown(mine[huge[0]])} of {huge[0]}; it must be none, because "
+            f"{KUBE} and {SYSTEM} take no huge pages"
+        )
+    kept = [
+        (f"{key}.memory", setting.value)
+        for key, kind, setting in _reserves(told)
+        if kind == "memory"
+    ]
     total = sum((quantity.parse(amount) or Fraction(0) for dummy, amount in kept), Fraction(0))
     threshold = eviction(told)
     near = 0
@@ -210,11 +277,19 @@ def _sums(told: Told, parts: list[Part]) -> str:
     must = total + share
     difference = abs(mine["memory"] - must)
     if near and difference <= near:
-        raise _UnknownError(f"{EVICTION} {AVAILABLE} is a share of the memory ({threshold}), and the sum is too near to tell")
+        raise _UnknownError(
+            f"{EVICTION} {AVAILABLE} is a share of the memory ({threshold}), and the sum is too "
+            "near to tell"
+        )
     if difference == 0:
         return "" if must else f"{MEMORY} has no memory; the policy Static needs some"
-    told_parts = ", ".join(f"{one} {amount}" for one, amount in (*kept, (f"{EVICTION} {AVAILABLE}", threshold)))
-    return f"{MEMORY} comes to {shown(mine['memory'])} of memory; it must be {shown(must)}, the sum of {told_parts}"
+    told_parts = ", ".join(
+        f"{one} {amount}" for one, amount in (*kept, (f"{EVICTION} {AVAILABLE}", threshold))
+    )
+    return (
+        f"{MEMORY} comes to {shown(mine['memory'])} of memory; it must be {shown(must)}, "
+        f"the sum of {told_parts}"
+    )
 
 
 def _share(told: Told, threshold: str) -> Fraction | None:
@@ -228,14 +303,16 @@ def _share(told: Told, threshold: str) -> Fraction | None:
 
 
 def eviction(told: Told) -> str:
-    """Return the threshold of memory under which a kubelet evicts, which counts as reserved. Raises _UnknownError."""
+    """Return the threshold of eviction, which counts as reserved. Raises _UnknownError."""
     ignored, dummy = told.config.switch("", "experimental-allocatable-ignore-eviction")
     if ignored:
         return "0"
     given = flags.string_flags(told.config.argv, "eviction-hard")
     values: Mapping[str, str] = {}
     if given:
-        values = dict(part.split("<", 1) for text in given for part in text.split(",") if "<" in part)
+        values = dict(
+            part.split("<", 1) for text in given for part in text.split(",") if "<" in part
+        )
     elif EVICTION in told.config.tops:
         values = {path[0]: one.value for path, one in told.config.rows(EVICTION) if len(path) == 1}
     else:
@@ -246,14 +323,16 @@ def eviction(told: Told) -> str:
     several = not given and (not values or told.config.tops[EVICTION].path != told.node.config_path)
     merged = told.config.values.get(("mergeDefaultEvictionSettings",))
     if several or (merged and told.release is None):
-        raise _UnknownError(f"{EVICTION} has no {AVAILABLE}, and whether a default takes its place is not known")
+        raise _UnknownError(
+            f"{EVICTION} has no {AVAILABLE}, and whether a default takes its place is not known"
+        )
     wanted = merged is not None and yaml_nodes.boolean(merged.value) is True
     return USUAL if wanted and told.release is not None and told.release >= MERGED else "0"
 
 
 def shown(amount: Fraction) -> str:
     """Return bytes as people write them."""
-    for unit, size in (("Gi", 1024 ** 3), ("Mi", 1024 ** 2), ("Ki", 1024)):
+    for unit, size in (("Gi", 1024**3), ("Mi", 1024**2), ("Ki", 1024)):
         if amount and amount % size == 0:
             return f"{amount // size}{unit}"
     return str(int(amount))

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what a kubelet is told, asked against the releases that it may be of. Pure."""
+"""PRIVATE to this collection: what a kubelet is told, judged by release. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cpu_options, yaml_nodes
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import KubeletConfig, Setting
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_config import (
+    KubeletConfig,
+    Setting,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.pinning import Node
 
 Release = tuple[int, int]
 OLDEST, NEWEST = (1, 14), cpu_options.NEWEST
-# With one that is newer than what is known: what all of these refuse is refused whatever the release.
+# With one that is newer than what is known: what all of these refuse is always refused.
 ALL = tuple((1, minor) for minor in range(OLDEST[1], NEWEST[1] + 2))
 # Why a kubelet of this release refuses it, "" where it takes it, None where that is not known.
 Judge = Callable[[Release], "str | None"]
@@ -64,7 +67,7 @@ class Told:
         return found.value, found
 
     def gate(self, name: str, usual: bool, group: str) -> bool:
-        """Return whether a feature gate is on: by its own word, by that of its stage, or as usual."""
+        """Return whether a gate is on: by its own word, by that of its stage, or as usual."""
         for one in (name, group):
             if one in self.node.gates:
                 return on(self.node.gates[one])
@@ -76,7 +79,9 @@ class Told:
             return tuple(one for one in ALL if one >= first)
         return (self.release,) if self.release >= first else ()
 
-    def refused(self, key: str, first: Release, judge: Judge, *settings: Setting | None) -> list[Found]:
+    def refused(
+        self, key: str, first: Release, judge: Judge, *settings: Setting | None
+    ) -> list[Found]:
         """Return what all releases that it may be of say; Unsure where they do not agree."""
         answers = [judge(one) for one in self.since(first)]
         reasons = [one for one in answers if one]

@@ -28,9 +28,10 @@ def collect(context):
     """{root_dir, cpu_state, memory_state, cpus, numa, memory_total, cgroups, pods, containers, logged, frozen, stuck, runc, kubelet_version}.
 
     cpu_state, memory_state: records of the files, None where there is none. cpus: {online, possible, isolated, topology: [[cpu, core,
-    socket, NUMA node]]}, lists as the kernel writes them. numa: the machine's NUMA nodes, also those without a CPU; memory_total: its bytes; cgroups:
-    [{name, driver, path, missing}] of those in which the kubelet is told to limit others, by the path that each driver makes of the name. pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod, name,
-    container_id, pid, static, cpus, allowed}]: the set of its cgroup, and the one of its first process, None where it cannot be read;
+    socket, NUMA node]]}, lists as the kernel writes them. numa: the machine's NUMA nodes, also those without a CPU.
+    memory_total: its bytes. cgroups: [{name, driver, path, missing}] of those in which the kubelet is told to limit others.
+    pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod, name, container_id, pid, static, cpus, allowed}]:
+    the set of its cgroup, and the one of its first process, None where it cannot be read;
     pod (namespace/name) and name are None where no link of the kubelet's tells it. logged: ids of containers that the state names and the kubelet
     keeps a link to the log of, which it takes away with a container that has ended. frozen: [{pod_uid, container_id, path, state, tasks:
     [[pid, name, state]]}] of cgroups that are not thawed. stuck: [{pod_uid, pod, name, container_id, tasks}] of containers with tasks in state D,

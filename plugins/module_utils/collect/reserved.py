@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the cgroups in which a kubelet is told to limit the system and itself: whether they are there."""
+"""PRIVATE to this collection: whether the cgroups exist that a kubelet is to limit."""
 
 from __future__ import absolute_import, division, print_function
 
@@ -10,9 +10,16 @@ __metaclass__ = type
 import os
 import re
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, kubeconfig, procfs
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import (
+    files,
+    kubeconfig,
+    procfs,
+)
 
-KEYS = (("kubeReservedCgroup", "kube-reserved-cgroup"), ("systemReservedCgroup", "system-reserved-cgroup"))
+KEYS = (
+    ("kubeReservedCgroup", "kube-reserved-cgroup"),
+    ("systemReservedCgroup", "system-reserved-cgroup"),
+)
 # Those without which every kubelet says that a cgroup of v1 does not exist.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
 SLICE = ".slice"
@@ -20,11 +27,18 @@ _PLAIN = re.compile(r"/?[\w.@:-]{1,200}(?:/[\w.@:-]{1,200}){0,20}/?")
 
 
 def cgroups(kubelet, mountinfo=None):
-    """[{name, driver, path, missing}]: missing are the folders that are not there, None where that could not be looked at."""
+    """[{name, driver, path, missing}]: the folders that are not there, None if unseen."""
     names = sorted(set(name for name in _names(kubelet) if name and _PLAIN.fullmatch(name)))
-    mounts = _mounts(files.whole("/proc/self/mountinfo") or "" if mountinfo is None else mountinfo) if names else []
-    return [{"name": name, "driver": driver, "path": path, "missing": _missing(mounts, path)}
-            for name in names for driver, path in (("cgroupfs", "/" + name.strip("/")), ("systemd", systemd_path(name)))]
+    mounts = (
+        _mounts(files.whole("/proc/self/mountinfo") or "" if mountinfo is None else mountinfo)
+        if names
+        else []
+    )
+    return [
+        {"name": name, "driver": driver, "path": path, "missing": _missing(mounts, path)}
+        for name in names
+        for driver, path in (("cgroupfs", "/" + name.strip("/")), ("systemd", systemd_path(name)))
+    ]
 
 
 def _names(kubelet):
@@ -37,9 +51,9 @@ def _names(kubelet):
 
 
 def systemd_path(name):
-    """The folder that a kubelet with the systemd driver makes of a name: a slice below those that its own name holds."""
+    """The folder that a kubelet with the systemd driver makes of a name: a slice within slices."""
     base = os.path.basename(name.rstrip("/"))
-    stem = base[:-len(SLICE)] if base.endswith(SLICE) else base
+    stem = base[: -len(SLICE)] if base.endswith(SLICE) else base
     parts = stem.split("-")
     return "/" + "/".join("-".join(parts[:count]) + SLICE for count in range(1, len(parts) + 1))
 

@@ -13,8 +13,8 @@ _POLICIES = "https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-
 _EXITS = "A kubelet that starts compares and exits; the static pods and all others of the node go on without it, and nobody looks after them. "
 _RESET = ("Drain the node, stop its kubelet, move the state files away, start the kubelet, uncordon: the plan does it, one node at a time. A kubelet that its "
           "state keeps down is first lent the policy of that state by a drop-in under /run, because only a kubelet that runs can end pods. Where no kubelet "
-          "could start over the state, nothing can be drained, and it is reset only with kubemend_allow: [reset_without_drain]. Nothing is planned for a kubelet "
-          "that refuses its configuration (KM506), or whose last words do not name this state.")
+          "could start over the state, nothing can be drained, and it is reset only with kubemend_allow: [reset_without_drain]. "
+          "Nothing is planned for a kubelet that refuses its configuration (KM506), or whose last words do not name this state.")
 
 FAULTS = (
     Fault(
