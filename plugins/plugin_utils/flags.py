@@ -77,15 +77,21 @@ def bool_flag(argv: Sequence[str], name: str) -> BoolFlag | None:
 
 def string_flag(argv: Sequence[str], name: str) -> str | None:
     """The last value of --name=value or `--name value`, or None."""
-    found = None
+    found = string_flags(argv, name)
+    return found[-1] if found else None
+
+
+def string_flags(argv: Sequence[str], name: str) -> list[str]:
+    """All values of --name=value or `--name value`: of a map or a list each use adds to those before it."""
+    found = []
     for index, item in enumerate(argv):
         split = _split(item)
         if split is None or split[0] != name:
             continue
         if split[1] is not None:
-            found = split[1]
+            found.append(split[1])
         elif index + 1 < len(argv):
-            found = argv[index + 1]
+            found.append(argv[index + 1])
     return found
 
 

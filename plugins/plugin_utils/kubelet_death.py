@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import unit_refusal
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import kubelet_starts, kubelet_unit
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import kubelet_starts, kubelet_unit, refused_words
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_starts import Last, Start
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
 
@@ -156,6 +156,16 @@ def repeated(lines: Sequence[Any], facts: Any) -> Death | None:
     return newer if older and newer and (older.cause, older.what) == (newer.cause, newer.what) else None
 
 
+def said(lines: object) -> Death | None:
+    """Return what the newest start says of its end, whatever systemd says of the unit now: one that was stopped later died before."""
+    found = kubelet_starts.starts(lines if isinstance(lines, (list, tuple)) else ())
+    final = kubelet_starts.last(found[-1]) if found else None
+    if final is None:
+        return None
+    cause, what = _cause(final)
+    return Death(cause, _clean(what), _clean(final.line, 400))
+
+
 def _death(start: Start, unit: Unit) -> Death | None:
     if start.exit == ("exited", 0):
         return None
@@ -207,6 +217,9 @@ def _nameless(start: Start, unit: Unit) -> Death | None:
 
 def _cause(final: Last) -> tuple[str, str]:
     text = _GLUED.sub(r"\1: ", final.text)
+    refused = refused_words.meant(text, final.quoted)
+    if refused is not None:
+        return BAD_CONFIGURATION, refused
     for cause, pattern, what in _TEXTS:
         match = pattern.search(text)
         if match is None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import kubelet_service, unit_unmask
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, fencing, kubelet_unit, start_refused
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    control_plane, fencing, kubelet_refused, kubelet_unit, start_refused)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests, node_runtime
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Scene, Step, label, left_out
@@ -130,7 +131,8 @@ def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
 def _start(scene: Scene, service: Service) -> Step:
     diff = f"systemctl is-active {service.unit.name}: {service.unit.active} -> active\n"
     ends = _ends(scene)
-    blocked = _blocked(scene, service.unit) or _refused(scene, service) or _loads(scene)
+    blocked = (_blocked(scene, service.unit) or _refused(scene, service)
+               or _refused_by_kubelet(scene, service) or _loads(scene))
     return _step(scene, service, service.start, blocked, diff, _effects(service, ends), 3 if ends else None)
 
 
@@ -141,6 +143,12 @@ def _refused(scene: Scene, service: Service) -> str | None:
     lines = control_plane.lines(control_plane.data(scene.document, "kubelet_end").get("lines"))
     first = {one.unit.name for one in _runtimes(scene) if _down(one.unit) and not _refused(scene, one)}  # started before the kubelet
     return start_refused.now(scene.document, service.facts, lines, first)
+
+
+def _refused_by_kubelet(scene: Scene, service: Service) -> str | None:
+    """Why a start would end at once: the kubelet refuses what its managers are told."""
+    found = kubelet_refused.read(scene.document) if service.start == START else kubelet_refused.Judged()
+    return f"the kubelet would not start, it refuses its configuration (KM506): {found.why}; correct that first" if found.refused else None
 
 
 def _kubelet(scene: Scene) -> Service:

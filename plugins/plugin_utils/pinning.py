@@ -12,6 +12,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
+from ansible_collections.kubemend.remediation.plugins.module_utils import pending
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     control_plane,
     cpu_options,
@@ -37,6 +38,7 @@ REFUSED_MEMORY = ("delete the memory manager checkpoint file", "the expected mac
 # With one of these a kubelet picks the CPUs that it reserves by rules of its own.
 SPREADING = (cpu_options.NUMA, cpu_options.CORES, cpu_options.CACHE)
 RESERVED_CGROUPS = (("systemReservedCgroup", "system-reserved-cgroup"), ("kubeReservedCgroup", "kube-reserved-cgroup"))
+REFUSES = (1, 16)  # the release from which on an unknown cpuManagerPolicy is refused; before, it counts as none
 BY_POD = (1, 18)  # the release from which on entries are by pod; one of before is taken up where the runtime still has its container
 # Where kubeadm writes every kubelet's configuration; kubespray's kubelets read another file.
 KUBEADM_FILE = "/var/lib/kubelet/config.yaml"
@@ -72,7 +74,8 @@ class Node:
 
     state and file: None where there is no cpu_manager_state, or it could not be read (then trouble says why). last_words: the line with which a kubelet
     that does not run gave its managers up, where the deep tier was asked for. refused_memory: the line with which one that ended refused
-    memory_manager_state. lent: what a reset that did not come to its end added to its arguments.
+    memory_manager_state. lent: what a reset that did not come to its end added to its arguments. config_path: its --config. proven: a kubelet that
+    is well was started with what its files say now.
     """
 
     config: KubeletConfig
@@ -87,6 +90,8 @@ class Node:
     last_words: str = ""
     lent: tuple[str, ...] = ()
     refused_memory: str = ""
+    config_path: str | None = None
+    proven: bool = False
 
     @property
     def options(self) -> dict[str, str]:
@@ -98,17 +103,6 @@ class Node:
         """featureGates: those of the command line are added to the files', as only these are."""
         files = {path[1]: value.value for path, value in self.config.values.items() if len(path) == 2 and path[0] == "featureGates"}
         return {**files, **{key: value.value for key, value in self.config.mapping("featureGates", "feature-gates").items()}}
-
-    def misfits(self) -> str:
-        """Why no kubelet of its release starts with its options and its reservation; empty where nothing is known to stop one."""
-        return self._misfits(self.policy, self.options) or self._reserved_twice()
-
-    def _reserved_twice(self) -> str:
-        """A kubelet of every release takes no list of CPUs beside a cgroup of what is reserved."""
-        listed = self.config.setting("reservedSystemCPUs", "reserved-cpus")
-        cgroups = (self.config.setting(key, flag) for key, flag in RESERVED_CGROUPS)
-        beside = [one.text for one in cgroups if one is not None and one.value.strip()]
-        return f"{listed.text} excluded by {' and '.join(beside)}" if listed is not None and listed.value.strip() and beside else ""
 
     def takes_strict(self) -> bool:
         """Whether its release and gates leave room for reserved CPUs that are kept from everybody, as far as is known."""
@@ -130,6 +124,24 @@ class Node:
     def online(self) -> cpuset.CPUs | None:
         """The machine's CPUs that are switched on."""
         return _parsed((self.seen.get("cpus") or {}).get("online"))
+
+    @property
+    def numa(self) -> frozenset[int] | None:
+        """The machine's NUMA nodes, also those without a CPU; None where they were not read."""
+        found = self.seen.get("numa")
+        return frozenset(map(int, found)) if isinstance(found, list) and all(type(one) is int for one in found) else None
+
+    @property
+    def numa_of_cpus(self) -> frozenset[int]:
+        """The NUMA nodes that are known to have a CPU: there may be others."""
+        rows = (self.seen.get("cpus") or {}).get("topology")
+        return frozenset(row[3] for row in rows if row[3] is not None) if isinstance(rows, list) else frozenset()
+
+    @property
+    def memory_total(self) -> int | None:
+        """The machine's memory in bytes."""
+        found = self.seen.get("memory_total")
+        return found if type(found) is int and found > 0 else None
 
     def reservation(self) -> Reservation:
         """What the kubelet keeps: the list where one is given, else so many CPUs as systemReserved and kubeReserved come to.
@@ -210,10 +222,23 @@ def read(document: Mapping[str, Any]) -> Node | None:
     file = seen.get("cpu_state") if isinstance(seen.get("cpu_state"), Mapping) else None
     trouble = unread(file) if file else ""
     state = read_state(file) if file and not trouble else None
-    return Node(config, policy, setting, state, file, seen, bool(kubelet.get("process")),
-                flags.parse_version(str(seen.get("kubelet_version") or "").rpartition(" ")[2]), trouble,
-                "" if kubelet.get("process") else _last_words(document), kubelet_dropin.lent(kubelet),
-                _refused_memory(document))
+    release = flags.parse_version(str(seen.get("kubelet_version") or "").rpartition(" ")[2])
+    if policy is not None and release is not None and release < REFUSES and policy != manager_state.STATIC:
+        policy = NONE
+    main = kubelet.get("config")
+    return Node(config, policy, setting, state, file, seen, bool(kubelet.get("process")), release, trouble,
+                "" if kubelet.get("process") else _last_words(document), kubelet_dropin.lent(kubelet), _refused_memory(document),
+                str(main.get("path")) if isinstance(main, Mapping) else None, _proven(kubelet))
+
+
+def _proven(kubelet: Mapping[str, Any]) -> bool:
+    """Whether a kubelet that is well was started with what its files say now."""
+    healthz = kubelet.get("healthz")
+    well = isinstance(healthz, Mapping) and healthz.get("status") == 200 and isinstance(kubelet.get("process"), Mapping)
+    try:
+        return well and not kubelet_dropin.lent(kubelet) and not pending.of_kubelet(kubelet)
+    except (AttributeError, KeyError, TypeError):  # evidence of another shape proves nothing
+        return False
 
 
 def unread(file: Mapping[str, Any]) -> str:

@@ -16,11 +16,11 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain_plan, pending, pinned_pod
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     control_plane,
-    cpuset,
     edit_source,
     fencing,
     kubelet_dropin,
     kubelet_edit,
+    kubelet_refused,
     manager_state,
     membership,
     node_swap,
@@ -71,12 +71,16 @@ def reset(scene: Scene) -> Sequence[Step]:
     except edit_source.EditRefused as refused:
         return [_step(scene, RESET, refused.path, str(refused))]
     after = pinning.read(with_data(scene.document, "kubelet", made.kubelet)) or node
+    host = scene.finding.host or ""
+    unfit = None if _not_ours(scene) else _unfit(host, after) or kubelet_refused.other_end(host, scene.document)
+    if unfit:
+        return [_step(scene, RESET, "its state", unfit)]
     healthy = reset_lent.stands(scene.document, node) or reset_lent.comes_back(scene.document, node)
     words, why_not = ((), "") if healthy else reset_lent.lend(node)
-    start, unfit = _start(scene, words) if words else (None, "")
-    why_not = _api_down(scene) or why_not or unfit
+    start, no_room = _start(scene, words) if words else (None, "")
+    why_not = _api_down(scene) or why_not or no_room or _unlent(scene, words)
     drains = not why_not and (healthy or WITHOUT not in scene.consent.allow)
-    blocked = _blocked(scene, after, healthy) or (None if drains else _undrained(scene, node, why_not))
+    blocked = _blocked(scene, healthy) or (None if drains else _undrained(scene, node, why_not))
     steps = [start] if start and drains else []
     lent = bool(words or kubelet_dropin.lent(control_plane.data(scene.document, "kubelet")))
     steps += [_drain(scene, lent)] if drains else []
@@ -86,8 +90,28 @@ def reset(scene: Scene) -> Sequence[Step]:
     return [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
 
 
-def _blocked(scene: Scene, node: Node, healthy: bool) -> str | None:
+def _unlent(scene: Scene, words: Sequence[str]) -> str:
+    """Why no kubelet starts with the words that it would be lent, beside its own configuration; empty where one does."""
+    kubelet = control_plane.data(scene.document, "kubelet")
+    lent = with_data(scene.document, "kubelet", {**kubelet, "argv": [*(kubelet.get("argv") or ()), *words]}) if words else None
+    refused = kubelet_refused.read(lent).why if lent else ""
+    return f"with {' '.join(words)} its kubelet would refuse its configuration ({refused})" if refused else ""
+
+
+def _blocked(scene: Scene, healthy: bool) -> str | None:
     """What forbids it, as far as evidence tells; the node looks again at the last moment."""
+    not_ours = _not_ours(scene)
+    if not_ours:
+        return not_ours
+    silent = _api_down(scene)
+    if silent and (healthy or "api_down" not in scene.consent.allow):
+        return silent + ("" if healthy else f"; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet down is reset all the same")
+    # The drain looks again, but a kubelet that is down would have been started by then, on a node that somebody may have taken out for good.
+    return fencing.why(scene) or _swap(scene) or (_lonely(scene) or _loaded(scene) if healthy else None)
+
+
+def _not_ours(scene: Scene) -> str | None:
+    """Why this kubelet is not one that a step may stop and start."""
     host, kubelet = scene.finding.host or "", control_plane.data(scene.document, "kubelet")
     unit, installer = (kubelet.get("unit") or {}).get("name"), owner.owner_of(scene.document)
     if installer or unit != UNIT:
@@ -95,14 +119,7 @@ def _blocked(scene: Scene, node: Node, healthy: bool) -> str | None:
                "files out of their folder, start it, uncordon the node"
     if fencing.masked(scene.document):
         return f"the kubelet of {host} is masked, which somebody did on purpose: unmask it first, or leave the node alone"
-    unfit = _unfit(host, node)
-    if unfit:
-        return unfit
-    silent = _api_down(scene)
-    if silent and (healthy or "api_down" not in scene.consent.allow):
-        return silent + ("" if healthy else f"; with -e kubemend_allow=api_down,{WITHOUT} a state that keeps the kubelet down is reset all the same")
-    # The drain looks again, but a kubelet that is down would have been started by then, on a node that somebody may have taken out for good.
-    return fencing.why(scene) or _swap(scene) or (_lonely(scene) or _loaded(scene) if healthy else None)
+    return None
 
 
 def _unfit(host: str, node: Node) -> str | None:
@@ -112,12 +129,12 @@ def _unfit(host: str, node: Node) -> str | None:
     kept = node.reservation()
     if node.policy == manager_state.STATIC and kept.number == 0:
         return f"with the static policy and no CPU reserved the kubelet of {host} would not start: reserve some first (KM309)"
-    if kept.cpus and node.online is not None and not kept.cpus <= node.online:
-        lacking = cpuset.text(kept.cpus - node.online)
-        return f"CPUs {lacking} are reserved on {host}, which does not have them online: the kubelet would not start; reserve others first"
+    refused = kubelet_refused.cannot_start(host, node)
+    if refused:
+        return refused
     if kept.number is not None and node.online is not None and kept.number >= len(node.online):
         return f"{kept.number} CPUs are reserved on {host}, which has {len(node.online)}: no pod would get any; reserve fewer"
-    return f"{node.misfits()}: the kubelet of {host} would not start; take them out of its configuration first" if node.misfits() else None
+    return None
 
 
 def _swap(scene: Scene) -> str | None:

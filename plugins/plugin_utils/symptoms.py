@@ -43,7 +43,7 @@ SYMPTOMS = {
         Symptom(
             name="cpu_pinning",
             title="CPU pinning does not work",
-            causes=("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM308", "KM309", "KM310", "KM311", "KM312", "KM313",
+            causes=("KM506", "KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM308", "KM309", "KM310", "KM311", "KM312", "KM313",
                     "KM329"),
         ),
         Symptom(

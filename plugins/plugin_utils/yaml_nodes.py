@@ -64,6 +64,11 @@ def text_of(node: Node | None) -> str:
     return node.value if isinstance(node, ScalarNode) else ""
 
 
+def nothing(node: Node | None) -> bool:
+    """Whether a scalar is the plain word that YAML reads as nothing: one in quotes is a text."""
+    return isinstance(node, ScalarNode) and not node.style and node.value in NULL
+
+
 def boolean(text: str) -> bool | None:
     """A scalar as YAML 1.1 has booleans, which is what Kubernetes reads its files as; None for what is none. Flags have others (flags.parse_bool)."""
     low = text.strip().lower()

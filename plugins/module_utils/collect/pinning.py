@@ -7,26 +7,31 @@ from __future__ import absolute_import, division, print_function
 
 __metaclass__ = type
 
+import errno
 import os
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import files, procfs, reserved
 
 CPUS = "/sys/devices/system/cpu"
 NODES = "/sys/devices/system/node"
 LOGS = "/var/log/containers"
 ROOT_DIR = "/var/lib/kubelet"
 # What a kubelet makes of them its version decides.
-VERSIONED = ("swapBehavior", "NodeSwap", "AllAlpha", "AllBeta", "docker", "--container-runtime=", "--container-runtime ")
+VERSIONED = ("swapBehavior", "NodeSwap", "AllAlpha", "AllBeta", "docker", "--container-runtime=", "--container-runtime ", "ManagerPolicy",
+             "-manager-policy", "opologyManagerScope", "-manager-scope", "eservedMemory", "--reserved-memory", "-compressible", "ReservedCgroup",
+             "-reserved-cgroup")
 MAX_CONTAINERS, MAX_PODS, MAX_TASKS = 2000, 2000, 10
 MAX_READ = 20000  # tasks that are looked at
 
 
 def collect(context):
-    """{root_dir, cpu_state, memory_state, cpus, pods, containers, logged, frozen, stuck, runc, kubelet_version}.
+    """{root_dir, cpu_state, memory_state, cpus, numa, memory_total, cgroups, pods, containers, logged, frozen, stuck, runc, kubelet_version}.
 
     cpu_state, memory_state: records of the files, None where there is none. cpus: {online, possible, isolated, topology: [[cpu, core,
-    socket, NUMA node]]}, lists as the kernel writes them. pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod, name,
-    container_id, pid, static, cpus, allowed}]: the set of its cgroup, and the one of its first process, None where it cannot be read;
+    socket, NUMA node]]}, lists as the kernel writes them. numa: the machine's NUMA nodes, also those without a CPU.
+    memory_total: its bytes. cgroups: [{name, driver, path, missing}] of those in which the kubelet is told to limit others.
+    pods: UIDs of which the kubelet keeps a folder. containers: [{pod_uid, pod, name, container_id, pid, static, cpus, allowed}]:
+    the set of its cgroup, and the one of its first process, None where it cannot be read;
     pod (namespace/name) and name are None where no link of the kubelet's tells it. logged: ids of containers that the state names and the kubelet
     keeps a link to the log of, which it takes away with a container that has ended. frozen: [{pod_uid, container_id, path, state, tasks:
     [[pid, name, state]]}] of cgroups that are not thawed. stuck: [{pod_uid, pod, name, container_id, tasks}] of containers with tasks in state D,
@@ -39,9 +44,11 @@ def collect(context):
     context.source = root
     found = {"root_dir": root, "cpu_state": _state(root + "/cpu_manager_state"), "memory_state": _state(root + "/memory_manager_state"),
              "cpus": dict((name, _line("%s/%s" % (CPUS, name))) for name in ("online", "possible", "isolated")),
+             "numa": numa_nodes(), "memory_total": memory_total(files.text("/proc/meminfo", 4096) or ""),
              "pods": _pods(root, context), "containers": None, "logged": None, "frozen": None,
              "stuck": None, "runc": None, "kubelet_version": None}
     told = _words(kubelet)
+    found["cgroups"] = reserved.cgroups(kubelet)
     pinned = context.params.get("deep") or "static" in (((found["cpu_state"] or {}).get("text") or "") + told).replace("staticPod", "").lower()
     found["cpus"]["topology"] = topology() if pinned else None
     if pinned:
@@ -103,6 +110,24 @@ def topology(root=CPUS, nodes=NODES):
         if core is not None:
             found.append([cpu, core, _number(place + "physical_package_id"), numa.get(cpu)])
     return found
+
+
+def numa_nodes(nodes=NODES):
+    """The numbers of the NUMA nodes; a machine whose kernel tells of none is one."""
+    try:
+        names = os.listdir(nodes)
+    except OSError as error:
+        return [0] if error.errno == errno.ENOENT else None
+    return sorted(int(name[4:]) for name in names if name.startswith("node") and name[4:].isdigit()) or [0]
+
+
+def memory_total(meminfo):
+    """Bytes, by the text of /proc/meminfo; None where it does not say."""
+    for line in meminfo.splitlines():
+        words = line.split()
+        if words[:1] == ["MemTotal:"] and len(words) == 3 and words[1].isdigit():
+            return int(words[1]) * 1024
+    return None
 
 
 def _line(path):

@@ -57,12 +57,19 @@ FAULTS = (
         severity="critical",
         applies=_APPLIES,
         explanation="The kubelet ends at once because its configuration file, or a flag's value, does not parse, holds a field or a value that it does not "
-                    "take, or names a file that is not there." + _PROVEN,
-        remedy="Mend the file and the field that are named; with kubeadm, `kubeadm upgrade node phase kubelet-config` writes the file anew.",
+                    "take, or names a file that is not there." + _PROVEN + " Of the CPU, memory and topology managers the values themselves are compared "
+                    "with what a kubelet of this release (1.14 to 1.36) takes: policies, scope and options with their feature gates, reservedSystemCPUs, "
+                    "kubeReserved and systemReserved against the machine, reservedMemory against the sum that the static policy wants, "
+                    "enforceNodeAllocatable with the cgroups that it needs; flags, drop-ins and the file, as the next start reads them. A kubelet that "
+                    "still runs was started before the change, and does not start again: a warning. No drain and no reset is planned for such a "
+                    "kubelet. Unknown where its release or the machine's memory, CPUs or NUMA nodes decide and are not known.",
+        remedy="Correct the value in the file and line that are named, or the flag; with kubeadm, `kubeadm upgrade node phase kubelet-config` writes the "
+               "file again.",
         risk=0,
-        needs=_NEEDS,
+        needs=(*_NEEDS, "pinning"),
         node=node_kubelet.configuration,
-        references=(_CONFIG,),
+        references=(_CONFIG, "https://kubernetes.io/docs/tasks/administer-cluster/memory-manager/",
+                    "https://kubernetes.io/docs/tasks/administer-cluster/reserve-compute-resources/"),
     ),
     Fault(
         code="KM507",

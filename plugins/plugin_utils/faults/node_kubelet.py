@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_death, kubelet_unit, kubelet_why, start_refused
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    control_plane, kubelet_death, kubelet_refused, kubelet_unit, kubelet_why, start_refused)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line, shell_name
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
-    kubelet_cures, limits_kernel, limits_process, node_certificate, node_runtime, node_swap, nodes)
+    kubelet_cures, limits_kernel, limits_process, node_certificate, node_configuration, node_runtime, node_swap, nodes)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_death import Death
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_why import Why
@@ -73,8 +74,9 @@ def flag(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
 
 
 def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """KM506: it refuses its configuration."""
-    yield from _caused(host, document, "KM506")
+    """KM506: it refuses its configuration, or would at its next start."""
+    (outcome,) = _caused(host, document, "KM506")
+    yield node_configuration.told(host, document, outcome) if outcome.applies else outcome
 
 
 def certificate(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -114,7 +116,7 @@ def _caused(host: Host, document: Mapping[str, Any], code: str) -> Iterator[Outc
         return
     mine = why.ended and _owner(why, document) == code
     hits = [_death(host, document, why, why.death, code)] if mine and why.death is not None else []
-    lacking, note = ((), "") if hits else _lacking(host, why)
+    lacking, note = ((), "") if hits or _owner(why, document) else _lacking(host, why)
     yield Outcome(tuple(hits), lacking, host=host.host, component="kubelet", note=note)
 
 
@@ -136,8 +138,11 @@ def _stopped(why: Why) -> bool:
 
 def _owner(why: Why, document: Mapping[str, Any]) -> str:
     """The fault of its own that its death is; "" where there is none, or where it is not certain."""
-    if why.death is None or not why.death.certain:
+    if why.death is None:
         return ""
+    if not why.death.certain:
+        unnamed = why.death.cause in (kubelet_death.UNKNOWN, kubelet_death.BAD_CONFIGURATION)
+        return "KM506" if unnamed and why.ended and kubelet_refused.read(document).refused else ""
     code = CODES.get(why.death.cause, "")
     return "KM510" if code in ("KM506", "KM507") and _emptied(document, why.death.cause, why.death.what) else code
 
@@ -183,6 +188,9 @@ def _places(host: Host, document: Mapping[str, Any], cause: str, what: str) -> l
     files = _items(unit.get("environment_files")) if isinstance(unit, Mapping) else []
     word = what.partition("=")[0]
     if cause not in (kubelet_death.UNKNOWN_FLAG, kubelet_death.REMOVED_GATE) or len(word) < 3:
+        named = kubelet_refused.named(document, what) if cause == kubelet_death.BAD_CONFIGURATION else ()
+        if named:
+            return kubelet_refused.places(document, named, host.host)
         path, dummy, rest = what.partition(": ")
         number = int(rest[5:]) if rest.startswith("line ") and rest[5:].isdecimal() and len(rest) < 12 else None
         return [Proof("file", host.host, path=path, line=number, text=rest or None)] if cause == kubelet_death.BAD_CONFIGURATION and path[:1] == "/" else []

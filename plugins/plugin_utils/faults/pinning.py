@@ -13,7 +13,8 @@ _POLICIES = "https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-
 _EXITS = "A kubelet that starts compares and exits; the static pods and all others of the node go on without it, and nobody looks after them. "
 _RESET = ("Drain the node, stop its kubelet, move the state files away, start the kubelet, uncordon: the plan does it, one node at a time. A kubelet that its "
           "state keeps down is first lent the policy of that state by a drop-in under /run, because only a kubelet that runs can end pods. Where no kubelet "
-          "could start over the state, nothing can be drained, and it is reset only with kubemend_allow: [reset_without_drain].")
+          "could start over the state, nothing can be drained, and it is reset only with kubemend_allow: [reset_without_drain]. "
+          "Nothing is planned for a kubelet that refuses its configuration (KM506), or whose last words do not name this state.")
 
 FAULTS = (
     Fault(
@@ -23,12 +24,13 @@ FAULTS = (
         applies="nodes with a kubelet",
         explanation="cpu_manager_state was written under another cpuManagerPolicy than the one that the kubelet's command line and files name "
                     "now (\"configured policy ... differs from state checkpoint policy ...\"). " + _EXITS + "The configuration is read as "
-                    "the kubelet's next start reads it: a kubelet that still runs was started before the change. Unknown where that cannot be read: a file "
+                    "the kubelet's next start reads it: a kubelet that still runs was started before the change. A policy that no kubelet takes is "
+                    "KM506, and says nothing of the state. Unknown where that cannot be read: a file "
                     "that nobody may read, --dynamic-config-dir, a kubelet inside another program (k3s, MicroK8s).",
         remedy=_RESET,
         risk=3,
         needs=_NEEDS,
-        node=pinning_state.per_node(pinning_state.differs, pinning_state.told),
+        node=pinning_state.per_node(pinning_state.differs, pinning_state.told_policy),
         references=(_POLICIES,),
     ),
     Fault(
@@ -80,7 +82,7 @@ FAULTS = (
         severity="critical",
         applies="nodes with the static policy",
         explanation="CPUs were added, taken away or switched off (a resized machine, SMT off) since cpu_manager_state was written (\"current set of "
-                    "available CPUs ... doesn't match with CPUs in state\"), or CPUs are reserved that are not there. " + _EXITS,
+                    "available CPUs ... doesn't match with CPUs in state\"). CPUs that are reserved and not there are KM506. " + _EXITS,
         remedy=_RESET,
         risk=3,
         needs=_NEEDS,

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, cpuset, kubelet_dropin, manager_state, pinning
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    control_plane, cpuset, kubelet_dropin, kubelet_refused, manager_reserved, manager_state, manager_values, pinning)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.manager_state import STATIC, CpuState
@@ -32,6 +33,10 @@ class Unjudged(Exception):
         self.collector = collector
 
 
+class RefusedError(Exception):
+    """No kubelet starts with the setting that a predicate compares with: it does not apply until that is corrected."""
+
+
 def per_node(look: PerNode, applies: Callable[[Node], bool] | None = None) -> Callable[[Host, Mapping[str, Any]], Iterator[Outcome]]:
     """A predicate over one node. applies: whether its policy leaves room for this fault. Both may raise Unjudged."""
     def judge(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -46,6 +51,8 @@ def per_node(look: PerNode, applies: Callable[[Node], bool] | None = None) -> Ca
         try:
             fits = applies is None or applies(node)
             yield Outcome(tuple(look(host, node)) if fits else (), (), fits, host=host.host)
+        except RefusedError as refused:
+            yield Outcome(applies=False, host=host.host, note=str(refused))
         except Unjudged as error:
             yield Outcome((), (Missing(host.host, error.collector, "error"),), host=host.host, note=str(error))
 
@@ -69,6 +76,19 @@ def told(node: Node) -> bool:
     if node.policy is None:
         raise Unjudged(node.config.problem, "kubelet")
     return True
+
+
+def told_policy(node: Node) -> bool:
+    """Whether the kubelet's policy is known, and one that a kubelet takes: only then its state is compared with it."""
+    _taken(node, manager_values.CPU)
+    return told(node)
+
+
+def _taken(node: Node, *keys: str) -> None:
+    """Raise RefusedError where a kubelet refuses one of these settings."""
+    found = kubelet_refused.judged(node)
+    if found.of(*keys):
+        raise RefusedError(f"its kubelet refuses its configuration (KM506): {found.why}")
 
 
 def told_static(node: Node) -> bool:
@@ -108,7 +128,15 @@ def _sure(node: Node) -> None:
 def _hit(host: Host, node: Node, summary: str, proofs: Iterable[Proof], remedy: str = RESET, severity: str | None = None) -> Hit:
     files = " and ".join([path(node)] + [str(one.get("path")) for one in [node.seen.get("memory_state")] if isinstance(one, Mapping)])
     said = [Proof("log", host.host, text=node.last_words)] if node.last_words and STARTS_NOT in summary else []
+    remedy = _first(node) + remedy
     return Hit(summary, (*proofs, *said), remedy.format(node=host.node or host.host, files=files), host=host.host, node=host.node, severity=severity)
+
+
+def _first(node: Node) -> str:
+    """What comes before a reset: it cures no kubelet that refuses its configuration."""
+    found = kubelet_refused.judged(node)
+    why = found.why.replace("{", "{{").replace("}", "}}")
+    return f"first correct what its kubelet refuses (KM506: {why}); then " if found.refused else ""
 
 
 def _over_it(node: Node) -> str:
@@ -163,6 +191,7 @@ def unreadable(host: Host, node: Node) -> Iterator[Hit]:
 def reserved(host: Host, node: Node) -> Iterator[Hit]:
     """KM304: what is reserved now was given to a container, or (strict) is still in the shared set."""
     _sure(node)
+    _taken(node, manager_reserved.LIST)
     kept, state, online = node.reservation(), node.state, node.online
     if state is None or kept.number == 0:
         return
@@ -180,8 +209,9 @@ def reserved(host: Host, node: Node) -> Iterator[Hit]:
 
 
 def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
-    """KM305: CPUs came or went since the state was written; or CPUs are reserved that the machine does not have."""
+    """KM305: CPUs came or went since the state was written."""
     _sure(node)
+    _taken(node, manager_reserved.LIST)
     online, kept = node.online, node.reservation()
     if node.state is None:
         return
@@ -191,12 +221,7 @@ def changed_machine(host: Host, node: Node) -> Iterator[Hit]:
         raise Unjudged(kept.why, "kubelet")
     known = node.state.default | node.state.assigned | (kept.cpus or frozenset() if node.strict else frozenset())
     proofs = [Proof("file", host.host, path="/sys/devices/system/cpu/online", text=cpuset.text(online)), _file(host, node, _said(node))]
-    if kept.cpus and not kept.cpus <= online:
-        lacking = cpuset.text(kept.cpus - online)
-        yield _hit(host, node, f"CPUs {lacking} are reserved on {host.node or host.host}, which does not have them online: {consequence(node)}",
-                   [*(setting.proof(host.host) for setting in kept.settings), *proofs],
-                   "reserve CPUs that {node} has (reservedSystemCPUs), or switch them on; then drain the node and reset its state")
-    elif known != online:
+    if known != online:
         gone, new = cpuset.text(known - online), cpuset.text(online - known)
         what = " and ".join(part for part in (f"{gone} went" if gone else "", f"{new} came" if new else "") if part)
         yield _hit(host, node, f"the CPUs of {host.node or host.host} are not those of its state ({what}): {consequence(node)}", proofs)
@@ -284,6 +309,7 @@ def memory(host: Host, node: Node) -> Iterator[Hit]:
     if state.problem:
         yield _hit(host, node, f"memory_manager_state of {name} cannot be read by a kubelet, {state.problem}: {consequence(node)}", [where], _over_it(node))
         return
+    _taken(node, manager_values.MEMORY)
     wanted, setting = pinning.memory_policy(node)
     if wanted is None:
         raise Unjudged(node.config.problem, "kubelet")
@@ -314,5 +340,5 @@ def _calls_for_a_reset(host: Host, node: Node) -> bool:
     try:
         own = any(True for look in (differs, corrupt, unreadable, memory) for dummy in look(host, node))
         return own or pins(node) and any(True for look in (reserved, changed_machine, overlapping) for dummy in look(host, node))
-    except Unjudged:
+    except (RefusedError, Unjudged):
         return True

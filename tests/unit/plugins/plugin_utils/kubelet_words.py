@@ -89,6 +89,29 @@ CASES = [
      "bad_configuration", "/etc/kubernetes/pki/ca.crt"),
     (failed(r'failed to load kubelet config file, path: empty.yaml, error: failed to load Kubelet config file empty.yaml, error kubelet config file '
             r'\"/tmp/h4k/empty.yaml\" was empty'), 1, "state_file", "/tmp/h4k/empty.yaml"),
+    # what the resource managers are told: k/k#102073 (1.21), k/k#96352 (1.19), k/k#85887 (1.14), cm of 1.14.0 to 1.36.3
+    (klog(r'"Failed to run kubelet" err="failed to run Kubelet: unknown policy: \"static\""', file="server.go:292"), 1, "bad_configuration", "policy: static"),
+    (fatal('failed to run Kubelet: unknown policy: "Static"'), 255, "bad_configuration", "policy: Static"),
+    (failed(r'failed to run Kubelet: policy \"BestEffort\" is not available for platform \"linux\"'), 1, "bad_configuration", "policy: BestEffort"),
+    (failed(r'failed to run Kubelet: the total amount \"1Gi\" of type \"memory\" is not equal to the value \"1124Mi\" determined by Node Allocatable '
+            "feature"), 1, "bad_configuration", "reservedMemory: memory 1Gi, which must be 1124Mi"),
+    (failed("failed to run Kubelet: the reserved memory configuration references a NUMA node 3 that does not exist on this machine"), 1,
+     "bad_configuration", "reservedMemory: NUMA node 3"),
+    (failed("failed to run Kubelet: [memorymanager] you should specify the system reserved memory"), 1, "bad_configuration", "reservedMemory"),
+    (failed("failed to run Kubelet: reserved-cpus: 0,9 is not a subset of online-cpus: 0-3"), 1, "bad_configuration", "reservedSystemCPUs: 0,9"),
+    (failed("failed to run Kubelet: unsupported on machines with more than 8 NUMA Nodes"), 1, "bad_configuration", "topologyManagerPolicy"),
+    (failed(r'failed to run Kubelet: new static policy error: CPU Manager Policy Alpha-level Options not enabled, but option \"align-by-socket\" provided'), 1,
+     "bad_configuration", "cpuManagerPolicyOptions: align-by-socket"),
+    (failed("failed to run Kubelet: new none policy error: None policy: received unsupported options=map[full-pcpus-only:true]"), 1, "bad_configuration",
+     "cpuManagerPolicyOptions"),
+    (failed(r'failed to run Kubelet: unknown Topology Manager Policy option: \"x\"'), 1, "bad_configuration", "topologyManagerPolicyOptions: x"),
+    (fatal('Failed to start ContainerManager Failed to enforce Kube Reserved Cgroup Limits on "/kubelet.slice": ["kubelet"] cgroup does not exist',
+           "kubelet.go:1384"), 255, "bad_configuration", "kubeReservedCgroup: /kubelet.slice"),
+    (klog(r'"Failed to start ContainerManager" err="Failed to enforce Kube Reserved Cgroup Limits on \"/system.slice/kubelet.service\": Unit '
+          r'kubelet.service.slice is not loaded."', file="kubelet.go:1480"), 1, "bad_configuration", "kubeReservedCgroup: /system.slice/kubelet.service"),
+    (klog(r'"Failed to start ContainerManager" err="Failed to enforce System Reserved Cgroup Limits on \"/sys\": [\"sys\"] cgroup is not configured properly"'),
+     1, "bad_configuration", "systemReservedCgroup: /sys"),
+    (failed("failed to run Kubelet: --kube-reserved value failed to parse: cannot reserve resource"), 1, "bad_configuration", "kubeReserved"),
     # state files: scylla-operator#1265, kubernetes-facts 5, k/k#135711
     (klog(f'"Failed to start ContainerManager" err="start cpu manager error: {CPU_STATE}"', file="kubelet.go:1480"), 1, "cpu_manager_state",
      "/var/lib/kubelet/cpu_manager_state"),

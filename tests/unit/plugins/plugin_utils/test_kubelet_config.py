@@ -83,3 +83,22 @@ def test_what_is_unread_may_overrule_a_file_and_no_flag():
 ])
 def test_quantities_of_cpus(text, cpus):
     assert kubelet_config.cpus(text) == cpus
+
+
+def test_a_list_is_replaced_as_a_whole_and_a_plain_null_unsets():
+    two = "enforceNodeAllocatable: [pods, kube-reserved]\ncpuManagerPolicy: static\n"
+    told = [one.value for _path, one in kubelet_config.read(kubelet(text=two)).rows("enforceNodeAllocatable")]
+    assert told == ["pods", "kube-reserved"]
+    for later, left in (("[pods]", ["pods"]), ("[]", []), ("null", []), ("~", [])):
+        found = kubelet_config.read(kubelet(text=two, dropins=[f"enforceNodeAllocatable: {later}\n"]))
+        assert [one.value for _path, one in found.rows("enforceNodeAllocatable")] == left
+        assert found.tops["enforceNodeAllocatable"].path == "/d/0.conf" and found.tops["cpuManagerPolicy"].line == 2
+    policy = ("cpuManagerPolicy", "cpu-manager-policy")
+    assert kubelet_config.read(kubelet(text=two, dropins=["cpuManagerPolicy: null\n"])).setting(*policy) is None
+    assert kubelet_config.read(kubelet(text="cpuManagerPolicy: 'null'\n")).setting(*policy).value == "null"
+
+
+def test_each_use_of_a_flag_that_is_a_map_adds_to_it():
+    given = kubelet_config.read(kubelet("--system-reserved=cpu=1", "--system-reserved", "memory=1Gi")).mapping("systemReserved", "system-reserved")
+    assert {key: (one.value, one.text) for key, one in given.items()} == {
+        "cpu": ("1", "--system-reserved=cpu=1"), "memory": ("1Gi", "--system-reserved=memory=1Gi")}

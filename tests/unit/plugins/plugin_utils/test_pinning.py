@@ -93,7 +93,6 @@ def test_what_is_right_is_clear(text, config, online):
     (state(default="0-3"), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\ncpuManagerPolicyOptions: {strict-cpu-reservation: 'true'}\n", "0-3", "KM304"),
     (state(default="0-3"), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-7", "KM305"),
     (state(default="0-3"), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-2", "KM305"),
-    (state(default="0-3"), "cpuManagerPolicy: static\nreservedSystemCPUs: '0,9'\n", "0-3", "KM305"),
     (state(default="0-3", entries={POD: {"app": "1"}}), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-3", "KM306"),
     (state(default="0", entries={POD: {"app": "1-2"}, OTHER: {"app": "2-3"}}), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-3", "KM306"),
     (state(default="0,2-3", entries={"0" * 36: {"app": "1"}}), "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n", "0-3", "KM307"),

@@ -15,6 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge,
 NONE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
 POD = "777870b5-c64f-42f5-9296-688b9dc212ba"
 STATIC = "cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n"
+MEMORY = "reservedMemory: [{numaNode: 0, limits: {memory: 100Mi}}]\n"
 FOLDER = "/var/lib/kubelet"
 ALL = ["start_former", "drain", "reset_state", "uncordon"]
 
@@ -39,7 +40,7 @@ def node(world):
             kubelet["process"] = None
         world.documents["w1"]["collectors"]["pinning"] = {"status": "ok", "data": {
             "root_dir": FOLDER, "cpu_state": None if text is None else record("cpu_manager_state", text),
-            "memory_state": memory and record("memory_manager_state", memory), "kubelet_version": None, "frozen": None, "runc": None, "pods": [POD],
+            "memory_state": memory and record("memory_manager_state", memory), "kubelet_version": "Kubernetes v1.34.1", "numa": [0], "frozen": None, "runc": None, "pods": [POD],
             "cpus": {"online": "0-3", "topology": [[cpu, cpu % 2, 0, 0] for cpu in range(4)]}, "containers": None if text is None else [
                 {"pod_uid": POD, "pod": "shop/db-0", "name": "app", "container_id": "c" * 64, "pid": 7, "static": False, "cpus": "1", "allowed": "1"}]}}
         return world
@@ -67,8 +68,9 @@ def lent(steps):
      ["--cpu-manager-policy-options=strict-cpu-reservation=false", "--reserved-cpus=0"]),
     # Written with strict-cpu-reservation, which is off now: the reserved CPUs are in no set.
     (state(default="2-3"), STATIC, None, ["--cpu-manager-policy-options=strict-cpu-reservation=true", "--reserved-cpus=0"]),
-    (NONE, "{}\n", '{"policyName":"Static"}', ["--memory-manager-policy=Static"]),
-    (NONE, STATIC + "memoryManagerPolicy: Static\n", '{"policyName":"None"}', ["--cpu-manager-policy=none", "--memory-manager-policy=None"]),
+    (NONE, MEMORY, '{"policyName":"Static"}', ["--memory-manager-policy=Static"]),
+    (NONE, STATIC + "memoryManagerPolicy: Static\n" + MEMORY, '{"policyName":"None"}',
+     ["--cpu-manager-policy=none", "--memory-manager-policy=None"]),
 ])
 def test_what_a_kubelet_is_lent_for_the_drain(node, text, config, memory, words):
     steps = planned(node(text, config, memory))
@@ -130,6 +132,7 @@ def test_several_faults_of_one_node_are_one_reset(node):
 @pytest.mark.parametrize(("text", "memory", "why"), [
     ("", None, "it is empty"), (state().replace("}}", '}},"checksum":5'), None, "checksum"), (state(default="0-3"), None, "does not fit the machine's CPUs"),
     (state(default=""), None, "does not fit the machine's CPUs"), ('{"policyName":"dynamic"}', None, "no kubelet has the policy 'dynamic'"),
+    (NONE, '{"policyName":"Static"}', "would refuse its configuration (reservedMemory comes to 0 of memory"),
     (NONE, "", "memory manager's state cannot be read"), (NONE[:-1] + ',"podEntries":{}}', None, "newer format (podEntries)"),
 ])
 def test_where_nothing_could_be_lent_nothing_is_drained(node, text, memory, why):
@@ -174,7 +177,7 @@ def test_up_to_1_17_pods_without_cpus_alone_are_not_touched_and_not_denied(node)
 
 
 def test_where_nobody_may_stop_a_kubelet(node):
-    for config, why in (("cpuManagerPolicy: static\n", "KM309"), (STATIC.replace("'0'", "'0,9'"), "CPUs 9 are reserved"), ("a: [", "")):
+    for config, why in (("cpuManagerPolicy: static\n", "KM309"), (STATIC.replace("'0'", "'0,9'"), "KM506"), ("a: [", "")):
         steps = planned(node(NONE, config))
         assert not any(step.allowed for step in steps) and all(why in step.blocked_by for step in steps)
     world = node(NONE)
@@ -277,7 +280,7 @@ def test_a_fault_and_a_wish_are_one_reset_and_the_wish_is_in_it(node):
 
 @pytest.mark.parametrize(("config", "settings", "why"), [
     ("{}\n", {"cpuManagerPolicy": "static"}, "no CPU reserved"), (STATIC, {"reservedSystemCPUs": ""}, "no CPU reserved"),
-    ("{}\n", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "9"}, "CPUs 9 are reserved"),
+    ("{}\n", {"cpuManagerPolicy": "static", "reservedSystemCPUs": "9"}, "KM506): reservedSystemCPUs: 9; this machine has the CPUs 0-3 online, and not 9"),
     ("{}\n", {"reservedSystemCPUs": "0-3"}, "4 CPUs are reserved on w1, which has 4: no pod would get any"),
     (STATIC + "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}\n", {"cpuManagerPolicy": "none"}, "the policy none takes no cpuManagerPolicyOptions"),
 ])
@@ -292,7 +295,7 @@ def test_an_option_that_its_release_does_not_know(node, version, allowed):
     world.documents["w1"]["collectors"]["pinning"]["data"]["kubelet_version"] = version
     steps = planned(world)
     assert {step.allowed for step in steps} == {allowed}
-    assert allowed or "cpuManagerPolicyOptions strict-cpu-reservation not known to Kubernetes 1.31: the kubelet of w1" in steps[0].blocked_by
+    assert allowed or "KM506): cpuManagerPolicyOptions strict-cpu-reservation not known to Kubernetes 1.31" in steps[0].blocked_by
 
 
 @pytest.mark.parametrize(("version", "options", "gates", "why"), [
@@ -305,7 +308,7 @@ def test_an_option_that_its_release_does_not_know(node, version, allowed):
     ("v1.36.0", "align-by-socket: 'true'", "", "alpha in Kubernetes 1.36"), ("v1.37.0", "align-by-socket: 'true'", "", ""),
     ("v1.32.0", "strict-cpu-reservation: 'true'", "featureGates: {CPUManagerPolicyAlphaOptions: false, AllAlpha: true}\n", "alpha in Kubernetes 1.32"),
     ("v1.36.3", "align-by-socket: 'true'", "topologyManagerPolicy: single-numa-node\nfeatureGates: {AllAlpha: true}\n",
-     "align-by-socket excluded by the topologyManagerPolicy single-numa-node: the kubelet of w1 would not start"),
+     "align-by-socket excluded by the topologyManagerPolicy single-numa-node"),
     ("v1.30.1", "full-pcpu-only: 'true'", "", "full-pcpu-only not known to Kubernetes 1.30"), ("v1.37.0", "newer: 'true'", "", ""),
     ("v1.30.1", "full-pcpus-only: 'yes'", "", "full-pcpus-only: yes neither true nor false"), ("v1.30.1", "full-pcpus-only: 'T'", "", ""),
     (None, "align-by-socket: 'true'", "", ""),
@@ -318,8 +321,8 @@ def test_options_with_which_no_kubelet_of_its_release_starts_are_told_before_the
 
 
 @pytest.mark.parametrize(("config", "argv", "why"), [
-    ("systemReservedCgroup: /system.slice\n", (), "reservedSystemCPUs: 0 excluded by systemReservedCgroup: /system.slice: the kubelet of w1 would not start"),
-    ("{}\n", ("--kube-reserved-cgroup=/kube",), "reservedSystemCPUs: 0 excluded by --kube-reserved-cgroup=/kube: the kubelet of w1 would not start"),
+    ("systemReservedCgroup: /system.slice\n", (), "reservedSystemCPUs: 0; it excludes systemReservedCgroup: /system.slice"),
+    ("{}\n", ("--kube-reserved-cgroup=/kube",), "reservedSystemCPUs: 0; it excludes --kube-reserved-cgroup=/kube"),
     ("systemReservedCgroup: ''\n", (), "")])
 def test_cpus_are_not_reserved_by_a_list_beside_a_cgroup_and_that_is_told_before_the_drain(node, config, argv, why):
     """By hand or by us: a kubelet of every release refuses both of them together."""

@@ -7,7 +7,7 @@ import json
 import os
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubelet_log, pinning, spec
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import kubelet_log, pinning, reserved, spec
 
 ID = "5a264048b04d476b86bc1eaab133f342a4517f5c554da4472aa53e165975bc2c"
 V1 = ("1837 1818 0:421 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n1838 1837 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
@@ -42,7 +42,9 @@ def test_a_node_that_pins_nobody_is_not_walked(tmp_path, config):
     ({}, 0), ({"healthz": None}, 1), ({"healthz": 500}, 1), ({"deep": True}, 1), ({"argv": ["--container-runtime=docker"]}, 1),
     ({"argv": ["--container-runtime", "remote"]}, 1),
     ({"argv": ["--container-runtime-endpoint=unix:///run/containerd/containerd.sock"]}, 0),
-    ({"config": "memorySwap:\n  swapBehavior: LimitedSwap"}, 1), ({"argv": ["--feature-gates=NodeSwap=true"]}, 1), ({"config": "cpuManagerPolicy: static"}, 1)])
+    ({"config": "memorySwap:\n  swapBehavior: LimitedSwap"}, 1), ({"argv": ["--feature-gates=NodeSwap=true"]}, 1), ({"config": "cpuManagerPolicy: static"}, 1),
+    ({"config": "topologyManagerPolicy: Restricted"}, 1), ({"argv": ["--memory-manager-policy=None"]}, 1), ({"config": "reservedMemory: []"}, 1),
+    ({"config": "enforceNodeAllocatable: [pods]"}, 0)])
 def test_a_kubelet_is_asked_its_version_where_that_decides_what_it_makes_of_its_settings(tmp_path, monkeypatch, told, asked):
     calls = []
     monkeypatch.setattr(pinning, "_version", lambda program, context: calls.append(program) or "Kubernetes v1.30.1")
@@ -148,3 +150,41 @@ def test_what_the_api_said_of_the_nodes_name_is_kept_in_its_order():
     lines = [one % (second, second) for second, one in enumerate((refused, done, refused, head + '"Attempting to register node" node="w9"'))]
     assert kubelet_log.chosen("\n".join(lines)) == [lines[1], lines[2]]
     assert kubelet_log.chosen("\n".join(lines[:2])) == lines[:2]
+
+
+def test_the_machine_tells_its_numa_nodes_and_its_memory(tmp_path):
+    tree(tmp_path, {"node0/cpulist": "0-3", "node10/cpulist": "", "has_cpu": "0", "nodes": ""})
+    assert pinning.numa_nodes(str(tmp_path)) == [0, 10]
+    assert pinning.numa_nodes(str(tmp_path / "none")) == [0] and pinning.numa_nodes(str(tmp_path / "has_cpu")) is None
+    assert pinning.memory_total("MemTotal:       16384 kB\nMemFree: 1 kB\n") == 16384 * 1024
+    assert pinning.memory_total("") is pinning.memory_total("MemTotal: much kB\n") is None
+    found = collect(tmp_path)
+    assert found["numa"] and found["memory_total"] > 1 << 20 and found["cgroups"] == []
+
+
+@pytest.mark.parametrize(("name", "path"), [
+    ("/kubelet.slice", "/kubelet.slice"), ("kubelet", "/kubelet.slice"), ("/system.slice/kubelet.service", "/kubelet.service.slice"),
+    ("/kube-reserved.slice", "/kube.slice/kube-reserved.slice")])
+def test_the_folder_that_systemd_has_for_a_cgroup(name, path):
+    assert reserved.systemd_path(name) == path
+
+
+def told(**texts):
+    return {"argv": ["kubelet"] + texts.pop("argv", []), "config": {"text": texts.get("config")}, "config_dropins": [{"text": texts.get("dropin")}]}
+
+
+def test_whether_the_cgroups_that_are_named_are_there(tmp_path):
+    lines = "".join("%d 1 0:%d / %s/%s rw - cgroup cgroup rw,%s\n" % (number, number, tmp_path, name, name) for number, name in enumerate(
+        ("cpu", "memory", "devices")))
+    tree(tmp_path, {"cpu/kube/tasks": "", "memory/kube/tasks": "", "cpu/half/tasks": ""})
+    found = reserved.cgroups(told(config="kubeReservedCgroup: /kube\nsystemReservedCgroup: /half\n"), lines)
+    assert [(one["name"], one["driver"], one["path"]) for one in found] == [
+        ("/half", "cgroupfs", "/half"), ("/half", "systemd", "/half.slice"), ("/kube", "cgroupfs", "/kube"), ("/kube", "systemd", "/kube.slice")]
+    assert [one["missing"] for one in found] == [["%s/memory/half" % tmp_path], ["%s/cpu/half.slice" % tmp_path, "%s/memory/half.slice" % tmp_path], [],
+                                                 ["%s/cpu/kube.slice" % tmp_path, "%s/memory/kube.slice" % tmp_path]]
+    (one, dummy) = reserved.cgroups(told(config="kubeReservedCgroup: /a\n", dropin="kubeReservedCgroup: /b\n"), lines)
+    assert one["name"] == "/b"
+    (one, dummy) = reserved.cgroups(told(config="kubeReservedCgroup: /a\n", argv=["--kube-reserved-cgroup=/c"]), lines)
+    assert one["name"] == "/c"
+    assert reserved.cgroups(told(config="kubeReservedCgroup: ../x y\n"), lines) == reserved.cgroups(told(), lines) == []
+    assert [one["missing"] for one in reserved.cgroups(told(config="kubeReservedCgroup: /a\n"), "")] == [None, None]

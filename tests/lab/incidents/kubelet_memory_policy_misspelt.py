@@ -1,0 +1,24 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The policy of a worker's memory manager was written as that of the CPU manager is: without its capital letter."""
+from __future__ import annotations
+
+from .. import pinning
+from ..kubeletdown import KubeletDown
+
+
+class KubeletMemoryPolicyMisspelt(KubeletDown):
+    name = "kubelet-memory-policy-misspelt"
+    title = "a worker's kubelet is told memoryManagerPolicy: static"
+    fault = "KM506"
+    words = "unknown policy"
+
+    def spoil(self, cluster, target):
+        self.keep(cluster, target, target, pinning.CONFIG)
+        pinning.configure(cluster, target, {"memoryManagerPolicy": "static", "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}]})
+
+    def applies(self, version):
+        """The memory manager came with 1.21, and is on without being asked for since 1.22."""
+        return version >= (1, 22)
+
+
+INCIDENT = KubeletMemoryPolicyMisspelt()

@@ -1,0 +1,29 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The memory that a worker reserves on its NUMA node is not the sum of what it reserves elsewhere."""
+from __future__ import annotations
+
+from .. import pinning
+from ..kubeletdown import KubeletDown
+
+
+class KubeletReservedMemory(KubeletDown):
+    name = "kubelet-reserved-memory"
+    title = "a worker's reservedMemory does not add up"
+    fault = "KM506"
+    words = "determined by Node Allocatable feature"
+
+    def spoil(self, cluster, target):
+        self.keep(cluster, target, target, pinning.CONFIG)
+        pinning.configure(cluster, target, {"memoryManagerPolicy": "Static", "kubeReserved": {"memory": "200Mi"},
+                                            "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}]})
+
+    def applies(self, version):
+        """The memory manager came with 1.21, and is on without being asked for since 1.22."""
+        return version >= (1, 22)
+
+    def expect(self, cluster, target):
+        """Its state is of None: once the sum is right, the kubelet refuses that."""
+        return {*super().expect(cluster, target), ("KM310", target, None)}
+
+
+INCIDENT = KubeletReservedMemory()
