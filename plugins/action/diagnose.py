@@ -29,6 +29,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     locking,
     looks,
     model,
+    node_hosts,
     patch_files,
     pending_told,
     plan,
@@ -83,13 +84,13 @@ SPEC = {
     "compare_to": {"type": "path"},
     "hosts": {"type": "dict", "default": {}},
     "api_hosts": {"type": "list", "elements": "str", "default": []},
+    "outside": {"type": "dict", "default": {}},
 }
 COLOURS = {
     "critical": "bright red", "warning": "bright purple", "info": "cyan", "present": "bright red", "unknown": "yellow",
     "clear": "green", "good": "green",
 }
-WAY_OUT = ("kubemend_evidence takes the folder of a run, its evidence/, a file of that, a bundle, or a list of them. What cannot be read may be taken out of a "
-           "folder; its host then counts as one that was not audited.")
+WAY_OUT = "kubemend_evidence takes the folder of a run, its evidence/, a file of that, a bundle, or a list of them."
 PAGES = Path(__file__).absolute().parents[2] / model.DOCS
 
 
@@ -119,15 +120,17 @@ class ActionModule(ActionBase):
 def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     chosen = None if args["faults"] is None else frozenset(args["faults"])
     earlier = None if args["compare_to"] is None else compare.parse(compare.read(args["compare_to"]), args["compare_to"])
-    judged, clusters = judge.examine(_documents(args), chosen, deep=args["deep"], part=args["part"])
+    unread: list[str] = []
+    judged, clusters = judge.examine(_documents(args, unread), chosen, deep=args["deep"], part=args["part"])
     seen = judged
+    judged = replace(judged, coverage=tuple(node_hosts.placed(one, args["outside"]) for one in judged.coverage))
     planned = run_folder.read_plan(args["report_dir"]) if args["mode"] == "verify" else planning.plan_of(args, judged, clusters)
     ask = looks.asked(planned) if args["mode"] == "plan" and not args["asked"] else ()
     if ask:
         return _before_looks(args, planned, ask)
     steps, outcome, told = planning.became(args, planned, judged, clusters)
     if args["mode"] != "replay":
-        judged = replace(judged, findings=tuple(planning.with_command(item, planned) for item in judged.findings))
+        judged = replace(judged, findings=tuple(planning.with_command(item, planned, args["mode"] == "observe") for item in judged.findings))
     repairs = args["mode"] == "repair" and any(step.allowed for step in planned)
     timelines, lacking = timeline.of_clusters(clusters)
     captures, noted = _captured(args)
@@ -139,10 +142,10 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
         # Whether the findings are bad enough to fail is asked when the repair is over.
         fail_on="never" if repairs else args["fail_on"],
         symptom=_symptom(args["symptom"]),
-        notices=(*args["notices"], *pending, *taints_told.told(clusters, args["symptom"]), *_but_pending(args, lacking), *noted, *told),
+        notices=(*args["notices"], *unread, *pending, *taints_told.told(clusters, args["symptom"]), *_but_pending(args, lacking), *noted, *told),
         titles={code: fault.title for code, fault in judge.CATALOGUE.items()}, plan=planned, steps=steps, diffs=diff,
         outcome=outcome, timelines=timelines, captures=captures, compared=None if earlier is None else compare.compare(earlier, judged),
-        pages=str(PAGES) if PAGES.is_dir() else "")
+        pages=str(PAGES) if PAGES.is_dir() else "", faults=chosen, outside=tuple((name, str(one["reason"])) for name, one in args["outside"].items()))
     if args["mode"] == "repair":
         _write_plan(args, planned)
     run = _with_patches(run, patch_files.texts(judged.findings, clusters, judge.KEY_DIGITS))
@@ -167,9 +170,9 @@ def _write_reports(formats: list[str], judged: model.Result, run: Run) -> None:
         _print(judged, run)
 
 
-def _documents(args: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The evidence as it is judged, one document in memory at a time."""
-    documents = evidence_sources.stream(args["evidence"])
+def _documents(args: dict[str, Any], notices: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The evidence as it is judged, one document in memory at a time; notices: takes what is said of files that cannot be read."""
+    documents = evidence_sources.stream(args["evidence"], notices)
     if args["mode"] == "replay":  # which asks about another day, and often another controller
         return documents
     me = locking.controller(os.getppid())

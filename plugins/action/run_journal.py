@@ -23,7 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report_folder import FACES, ReportFolder, absolute, remove_face
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run_hosts import Hosts, play_of, templated
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import PREFIX, Settings, SettingsError, check
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import PREFIX, Settings, SettingsError, check, without_effect
 
 SPEC = {
     "mode": {"type": "str", "choices": ["observe", "repair", "replay", "revert", "capture"], "default": "observe"}, "symptom": {"type": "str"},
@@ -79,12 +79,15 @@ class ActionModule(ActionBase):
         mode, faults = self._mode(settings, args["mode"] == "repair"), _faults(settings, symptom, args["faults"])
         if mode != "observe" and faults is not None:
             faults |= {INTERRUPTED}  # nothing is repaired on top of what a former run left open
+        notices = [*hosts.notices, *(without_effect(settings, "audit") if args["mode"] == "observe" else [])]
         run = ReportFolder(settings)
         made = run.make(collects=True)
         for folder in (made["evidence_dir"], made["evidence_after_dir"]):
             _note_left_out(folder, hosts)
+        chosen = _chosen(settings, faults, symptom, args["cpu_manager"], notices)
         return {
-            **made, **_capturing(settings, mode, symptom, _chosen(settings, faults, symptom, args["cpu_manager"])), **chosen_bundle, "pattern": hosts.pattern,
+            **made, **_capturing(settings, mode, symptom, chosen), **chosen_bundle, "pattern": hosts.pattern,
+            "outside": {name: {"reason": reason, "address": hosts.address(name)} for name, reason in hosts.outside.items()},
             "mode": mode, "control_plane_hosts": hosts.control_plane, "groups": hosts.groups,
             "cpu_manager": hosts.cpu_managers() if args["cpu_manager"] else None, "profile": hosts.asked if args["profile"] else [],
         }
@@ -134,7 +137,8 @@ class ActionModule(ActionBase):
         chosen_bundle = _bundle(settings)
         made = ReportFolder(settings).make(collects=False)
         return {
-            **made, **_chosen(settings, settings.faults, None), **chosen_bundle, "mode": "replay", "pattern": "localhost",
+            **made, **_chosen(settings, settings.faults, None, notices=without_effect(settings, "replay")), **chosen_bundle, "mode": "replay",
+            "pattern": "localhost",
             "evidence": [absolute(path) for path in settings.evidence], "control_plane_hosts": [], "groups": {},
         }
 
@@ -148,12 +152,12 @@ def _without_effect(answer: Mapping[str, Any], task_vars: Mapping[str, Any]) -> 
     return [f"kubemend_{name} has no effect here: {why}" for name, why in found.items() if task_vars.get(PREFIX + name)]
 
 
-def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | None, deep: bool = False) -> dict[str, Any]:
+def _chosen(settings: Settings, faults: frozenset[str] | None, symptom: str | None, deep: bool = False, notices: Iterable[str] = ()) -> dict[str, Any]:
     """What the run's tasks are given. deep: whether its purpose needs the deep tier, as a reset of the CPU manager does, asked for or not."""
     return {"settings": {
         "fail_on": settings.fail_on, "formats": list(settings.report_formats), "deep": settings.deep or deep or _needs_deep(symptom),
         "api_deep": settings.deep or deep or _needs_deep(symptom, api=True),
-        "faults": None if faults is None else sorted(faults), "symptom": symptom, "part": settings.slice, "notices": [],
+        "faults": None if faults is None else sorted(faults), "symptom": symptom, "part": settings.slice, "notices": list(notices),
         "max_risk": settings.max_risk, "max_unavailable": settings.max_unavailable, "drain_timeout": settings.drain_timeout,
         "allow": list(settings.allow), "probe": settings.probe,
         "cleanup_rejected": settings.cleanup_rejected, "patch_workloads": settings.patch_workloads, "prove_pinning": settings.prove_pinning,

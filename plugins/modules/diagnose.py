@@ -179,6 +179,12 @@ options:
         the task that asked it was registered as C(_kubemend_asked). Without effect where O(mode=replay).
     type: dict
     default: {}
+  outside:
+    description:
+      - Hosts of the inventory that do not belong to the run, each with why (C(reason)) and its C(address), as M(kubemend.remediation.run_journal) returns
+        them. The report names them.
+    type: dict
+    default: {}
   api_hosts:
     description:
       - The hosts through which the API was asked. Those of them with which Ansible could not begin are told for that, too.

@@ -119,6 +119,13 @@ groups:
   returned: success
   type: dict
   sample: {"m1": ["control_plane"], "w1": ["node"]}
+outside:
+  description:
+    - Hosts of the inventory that do not belong to the run. C(reason) is C(group) where they are in no group that kubemend uses, C(pattern) where
+      C(kubemend_hosts) does not name them. C(address) is where the inventory says that they are.
+  returned: when O(mode=observe) or O(mode=repair)
+  type: dict
+  sample: {"lb1": {"reason": "group", "address": "192.0.2.7"}}
 reverts:
   description: The run to take back, or V(last), as C(kubemend_run_id) names it.
   returned: when O(mode=revert)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, node_identity, node_pressure, pinning
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.control_plane import ControlPlane
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import one_line
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_identity import Identity
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_pressure import Pressure
@@ -46,6 +47,9 @@ class Host:
     pressure: Pressure = Pressure()
     clock: tuple[float, float] | None = None  # seconds by which it is ahead of the controller's, at least and at most
     etcd_said: Mapping[str, Any] = field(default_factory=dict)  # also where etcd's member list was not answered
+    errors: Mapping[str, str] = field(default_factory=dict)  # what collectors without an answer said
+    traces: tuple[str, ...] | None = None  # of Kubernetes on this machine; None where the evidence does not say
+    kubelet_unit: bool = False
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -79,6 +83,8 @@ class Cluster:
     strangers: list[Stranger] = field(default_factory=list)
     members: list[Host] = field(default_factory=list)
     unplaced: list[Host] = field(default_factory=list)
+    node_hosts: dict[str, Host | None] = field(default_factory=dict)  # Node of the API -> which host of the run it is
+    control_plane_nodes: set[str] = field(default_factory=set)
 
     def answer(self, collector: str) -> Any:
         """A cluster collector's data when it answered, else None."""
@@ -113,6 +119,7 @@ class Cluster:
         return (self.answer("server") or {}).get("git_version")
 
 
+MAX_ERROR = 300  # characters of what a collector said
 LAST = 253402300799.0  # the end of the year 9999, in seconds since the epoch
 
 
@@ -132,7 +139,8 @@ def host_of(document: Mapping[str, Any]) -> Host:
         control_plane.extract(document), control_plane.data(document, "etcd"), tuple(installer), control_plane.data(document, "devices"),
         moment(kubelet.get("started_at")), pinning.extract(document), node_identity.extract(document), _working(control_plane.data(document, "journal")),
         control_plane.data(document, "api_way"), control_plane.data(document, "scheduler_log"), node_pressure.extract(document),
-        _clock(document, system.get("clock")), _etcd(document))
+        _clock(document, system.get("clock")), _etcd(document), _errors(document), _traces(document),
+        bool(control_plane.data(document, "kubelet").get("unit")))
 
 
 def _etcd(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -140,6 +148,21 @@ def _etcd(document: Mapping[str, Any]) -> Mapping[str, Any]:
     record = document.get("collectors", {}).get("etcd")
     found = record.get("data") if isinstance(record, Mapping) else None
     return found if isinstance(found, Mapping) else {}
+
+
+def _errors(document: Mapping[str, Any]) -> dict[str, str]:
+    """What the collectors said that gave no answer."""
+    found = {}
+    for name, record in (document.get("collectors") or {}).items():
+        if record.get("status") not in ("ok", "not_asked") and record.get("error"):
+            found[str(name)] = one_line(record["error"], MAX_ERROR)
+    return found
+
+
+def _traces(document: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """What shows that a machine is a node; None where evidence does not say, as that of older releases."""
+    found = control_plane.data(document, "installer").get("traces")
+    return tuple(str(item) for item in found) if isinstance(found, (list, tuple)) else None
 
 
 def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | None:

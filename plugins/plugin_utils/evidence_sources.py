@@ -4,6 +4,7 @@
 """PRIVATE to this collection: where documents of evidence come from: files, folders of them, runs and bundles, put together.
 
 Slices of a fleet are merged here: of each host the best that any source has. One document is in memory at a time.
+A file that cannot be read costs its host: it counts as one that gave no evidence.
 """
 
 from __future__ import annotations
@@ -15,22 +16,43 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import archive
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import EvidenceError, file_name, one_line, parsed, read
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import EvidenceError, file_name, one_line, parsed, read, stub
 
+BROKEN = "its evidence cannot be read"
+CLUSTER = ".cluster.json"
 Source = tuple[str, Callable[[], dict[str, Any]]]  # the name of a host's file, and what reads its document
 
 
-def stream(paths: Iterable[str | os.PathLike[str]]) -> Iterator[dict[str, Any]]:
+def stream(paths: Iterable[str | os.PathLike[str]], notices: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """The documents of these folders (or of a run's folder with `evidence` in it) and bundles, one in memory at a time.
 
     For the same host of several folders a real answer beats an unreachable one, which beats one that was not asked;
-    among equals the later counts.
+    among equals the later counts. notices: takes a sentence for each file that cannot be read; none that can be is an EvidenceError.
     """
     chosen = [_best(candidates) for candidates in _by_name(paths).values()]
-    for _name, load in chosen:
-        yield load()
+    broken: list[EvidenceError] = []
+    for name, load in chosen:
+        try:
+            document = load()
+        except EvidenceError as error:
+            broken.append(error)
+            if len(broken) == len(chosen):
+                raise broken[0] from None
+            document = _unread(name, error)
+            if notices is not None:
+                notices.append(f"{error} {document['host']} counts as a host that gave no evidence.")
+        yield document
+
+
+def _unread(name: str, error: EvidenceError) -> dict[str, Any]:
+    """What stands for a file that cannot be read."""
+    suffix = CLUSTER if name.endswith(CLUSTER) else ".json"
+    host = unquote(name.removesuffix(suffix)) or name
+    document = stub(host, (), "error", f"{BROKEN}: {str(error).rpartition(': ')[2]}")
+    return {**document, "kind": "cluster"} if suffix == CLUSTER else document
 
 
 def finder(paths: Iterable[str | os.PathLike[str]]) -> Callable[[str], dict[str, Any]]:
@@ -39,7 +61,11 @@ def finder(paths: Iterable[str | os.PathLike[str]]) -> Callable[[str], dict[str,
 
     def find(host: str) -> dict[str, Any]:
         candidates = several.get(file_name(host))
-        return _best(candidates)[1]() if candidates else {}
+        name, load = _best(candidates) if candidates else ("", dict)
+        try:
+            return load()
+        except EvidenceError as error:
+            return _unread(name, error)
 
     return find
 
@@ -99,7 +125,11 @@ def _of_bundle(path: Path, members: dict[str, bytes]) -> list[Source]:
     found: dict[str, Source] = {}
     for member, data in members.items():
         where = f"{path}: evidence/{member}"
-        document = parsed(where, zlib.decompress(data))
+        try:
+            document = parsed(where, zlib.decompress(data))
+        except EvidenceError:
+            found[member] = (member, partial(_unpacked, where, data))
+            continue
         name = file_name(document["host"], ".cluster.json" if document.get("kind") == "cluster" else ".json")
         if archive.member_name(name) != archive.FOLDER + member:
             raise EvidenceError(f"{where}: it is of another host, {one_line(document['host'], 80)!r}.")
@@ -112,6 +142,9 @@ def _unpacked(where: str, data: bytes) -> dict[str, Any]:
 
 
 def _worth(source: Source) -> tuple[int, str]:
-    document = source[1]()
-    order = {"ok": 3, "error": 2, "unreachable": 1}
+    order = {"ok": 4, "error": 3, "unreachable": 2}
+    try:
+        document = source[1]()
+    except EvidenceError:
+        return 1, ""
     return order.get(document["status"], 0), document["collected_at"]

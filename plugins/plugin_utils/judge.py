@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster as clusters
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, membership, shared_kernel, writes
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, unforeseen
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, membership, node_hosts, shared_kernel, writes
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import MAX_ERROR, Cluster, Host
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import UNFORESEEN, one_line, unforeseen
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import (
     Fault, Outcome, depends)
@@ -25,8 +25,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
     SEVERITIES,
     UNPROVEN,
     ClusterRow,
+    Coverage,
     Finding,
     HostRow,
+    Lack,
     Missing,
     NotJudged,
     Result,
@@ -35,6 +37,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 
 KEY_DIGITS = 16
 FROZEN = f"the cluster accepts no writes ({writes.CODE}): what the API holds is of before"
+NOT_A_NODE = "KM905"
 
 
 def judge(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | None = None, deep: bool = False, part: bool = False) -> Result:
@@ -64,7 +67,8 @@ def examine(documents: Iterable[Mapping[str, Any]], faults: frozenset[str] | Non
             outcomes += [(fault, outcome) for fault, outcome in _of_host(document, sooner)[1] if outcome.hits]
         hosts.append(host)
         by_host[host.host] = outcomes
-    book = _Book()
+    tier = [code for code, fault in CATALOGUE.items() if deep or fault.tier == "core"]
+    book = _Book(tier)
     book.not_judged.extend(NotJudged(fault.code, None, "slice" if part and fault.cluster else "tier") for fault in chosen if fault not in judged)
     found = assembled(hosts, api)
     for cluster in found:
@@ -123,24 +127,47 @@ def _may_cause(cause: Finding, finding: Finding) -> bool:
 class _Book:
     """Collects outcomes as verdicts and findings."""
 
-    def __init__(self) -> None:
+    def __init__(self, tier: list[str]) -> None:
         self.verdicts: list[Verdict] = []
         self.findings: list[Finding] = []
         self.not_judged: list[NotJudged] = []
         self.kernels: dict[str, tuple[tuple[Any, ...], int]] = {}  # of a finding, by its id: what its kernel shares, and its rank
         self.settled: dict[tuple[Any, ...], str] = {}  # what a host answers for all hosts of its kernel, and which host
+        self.coverage: list[Coverage] = []
+        self.lacks: list[Lack] = []
+        self.tier = tier
+        self.judged: dict[str, int] = {}  # of each host, how many faults of the tier
 
     def enter_cluster(self, cluster: Cluster, judged: list[Fault],
                       by_host: Mapping[str, list[tuple[Fault, Outcome]]]) -> None:
         key = _short(cluster.key)
+        strange = node_hosts.not_nodes(cluster)
+        if strange:
+            self._enter_strangers(key, replace(cluster, hosts=strange))
+            cluster = replace(cluster, hosts=[host for host in cluster.hosts if host not in strange])
+            if not cluster.hosts:
+                return
+        count = _Count(cluster, judged)
         for host in cluster.hosts:
             for fault, outcome in by_host[host.host]:
                 self._enter(key, fault, outcome)
+                count.node(host, fault.code, outcome)
         for fault in judged:
             for outcome in _of_cluster(fault, cluster):
                 self._enter(key, fault, outcome)
+                count.cluster(fault.code, outcome)
         shared_kernel.merge(self.findings, self.verdicts, key, self.kernels, self.settled)
+        self.judged.update(count.of_tier(self.tier))
         self._link(key)
+        self.coverage.append(node_hosts.coverage(cluster, key))
+        self.lacks += _lacks(cluster, key, count.lacking)
+
+    def _enter_strangers(self, key: str | None, cluster: Cluster) -> None:
+        """Machines that are no node: this one verdict, also where the operator chose other faults."""
+        fault = CATALOGUE[NOT_A_NODE]
+        for outcome in _of_cluster(fault, cluster):
+            self._enter(key, fault, outcome)
+        self.judged.update({host.host: 1 for host in cluster.hosts})
 
     def _link(self, key: str | None) -> None:
         """Name in a symptom's finding the faults that explain it: those of its cluster's components, and of its own host."""
@@ -176,14 +203,69 @@ class _Book:
         return Result(
             tuple(ClusterRow(_short(item.key) or UNPROVEN, item.version, tuple(host.host for host in item.hosts))
                   for item in found if item.key or item.hosts),
-            tuple(sorted((_host_row(item, host) for item in found for host in item.hosts
+            tuple(sorted((_host_row(item, host, self.judged.get(host.host, 0)) for item in found for host in item.hosts
                           if host.status != "not_asked"), key=lambda row: row.host)),
             tuple(sorted(self.verdicts, key=lambda item: (item.cluster or "~", item.code, item.host or "",
                                                           item.component or ""))),
             tuple(sorted({item for item in self.not_judged if (item.code, item.cluster) not in judged and (item.cluster or item.code not in present)},
                          key=lambda item: (item.cluster or "", item.code))),
             tuple(sorted(self.findings, key=lambda item: (SEVERITIES.index(item.severity), item.code not in FIRST, item.code,
-                                                          item.cluster or "", item.host or "", item.component or ""))))
+                                                          item.cluster or "", item.host or "", item.component or ""))),
+            len(self.tier), tuple(self.coverage), tuple(self.lacks))
+
+
+class _Count:
+    """What of each host of a cluster was not judged, and what the verdicts lack."""
+
+    def __init__(self, cluster: Cluster, judged: list[Fault]) -> None:
+        self._asked = {fault.code for fault in judged}
+        self._open: dict[str, set[str]] = {host.host: set() for host in cluster.hosts}
+        self.lacking: dict[tuple[str, str, str], None] = {}
+
+    def node(self, host: Host, code: str, outcome: Outcome) -> None:
+        if outcome.verdict == "unknown":
+            self._open[host.host].add(code)
+            self._note(outcome)
+
+    def cluster(self, code: str, outcome: Outcome) -> None:
+        """Open for its own host; else for the hosts that owe evidence, and for all of them where it is not known of the cluster."""
+        if outcome.verdict not in ("unknown", "present"):
+            return
+        places = {outcome.host} if outcome.host and outcome.verdict == "unknown" else {lack.host for lack in outcome.missing}
+        if outcome.verdict == "unknown" and outcome.host is None:
+            places = set(self._open)
+        for place in places & set(self._open):
+            self._open[place].add(code)
+        self._note(outcome)
+
+    def _note(self, outcome: Outcome) -> None:
+        for lack in outcome.missing:
+            if lack.status not in ("not_asked", "ok"):
+                self.lacking[(lack.host, lack.collector, lack.status)] = None
+
+    def of_tier(self, tier: list[str]) -> dict[str, int]:
+        asked = self._asked.intersection(tier)
+        return {host: len(asked - left) for host, left in self._open.items()}
+
+
+def _lacks(cluster: Cluster, key: str | None, wanting: Iterable[tuple[str, str, str]]) -> list[Lack]:
+    """Each collector that gave no answer, with what it said; hosts that did not answer say it themselves."""
+    hosts = {host.host: host for host in cluster.hosts}
+    servers = {str(row.get("address")): row for row in cluster.rows("locks", "servers")}
+    found = []
+    for place, collector, status in sorted(wanting):
+        host = hosts.get(place)
+        if collector in ("host", "inventory") or (host is not None and host.status != "ok" and collector not in cluster.api):
+            continue
+        reason = host.errors.get(collector, "") if host is not None else ""
+        if place == cluster.api_host and collector in cluster.api:
+            reason = reason or one_line(cluster.api[collector].get("error") or "", MAX_ERROR)
+        if place == cluster.api_host and not reason and cluster.api_status not in ("ok", "not_asked"):
+            reason = one_line(cluster.api_reason, MAX_ERROR)
+        if not reason and place in servers:
+            reason = one_line(servers[place].get("error") or "", MAX_ERROR)
+        found.append(Lack(key, place, collector, status, reason))
+    return found
 
 
 def _of_cluster(fault: Fault, cluster: Cluster) -> list[Outcome]:
@@ -208,9 +290,9 @@ def _short(key: str | None) -> str | None:
     return key[:KEY_DIGITS] if key else None
 
 
-def _host_row(cluster: Cluster, host: Host) -> HostRow:
+def _host_row(cluster: Cluster, host: Host, judged: int) -> HostRow:
     if host in cluster.members:
         role = "control_plane"
     else:
         role = "worker" if cluster.key and (host.status == "ok" or "node" in host.groups) else "unknown"
-    return HostRow(host.host, host.node, _short(cluster.key), role, host.status, host.reason)
+    return HostRow(host.host, host.node, _short(cluster.key), role, host.status, host.reason, judged)

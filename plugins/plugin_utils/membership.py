@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, control_plane, flags
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import ages, control_plane, flags, node_hosts
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import STALE_LOCK_SECONDS, Cluster, Host, Stranger, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import UNPROVEN
 
@@ -41,7 +41,9 @@ def assemble(hosts: Iterable[Host], documents: Iterable[Mapping[str, Any]]) -> l
     for cluster in found:
         cluster.hosts.sort(key=lambda host: host.host)
         _find_members(cluster)
-    return found + ([Cluster(None, nowhere)] if nowhere else [])
+    found += [Cluster(None, nowhere)] if nowhere else []
+    node_hosts.settle(found)
+    return found
 
 
 def _canonical_keys(hosts: list[Host], documents: list[Mapping[str, Any]], keys: Mapping[str, str | None]
@@ -81,6 +83,8 @@ def _house(homeless: list[Host], clusters: dict[str, Cluster]) -> list[Host]:
 
 
 def _may_be_kubernetes(host: Host) -> bool:
+    if node_hosts.is_node(host) is False:
+        return False
     return host.status != "ok" or host.statuses.get("kubelet") != "absent" or host.control_plane is not None
 
 

@@ -103,7 +103,10 @@ class NotJudged:
 
 @dataclass(frozen=True)
 class HostRow:
-    """One audited or expected host. role: control_plane, worker or unknown; status: ok, unreachable or error."""
+    """One audited or expected host. role: control_plane, worker or unknown; status: ok, unreachable or error.
+
+    judged: how many faults of the run's tier were judged for it.
+    """
 
     host: str
     node: str | None
@@ -111,6 +114,31 @@ class HostRow:
     role: str
     status: str
     reason: str = ""
+    judged: int = 0
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which Nodes of a cluster were audited. nodes: how many its API lists, None where it did not say.
+
+    left: (name of a Node or host, why it was not audited): no_host, limit, or the status of its host.
+    """
+
+    cluster: str | None
+    nodes: int | None
+    audited: int
+    left: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Why a collector gave no answer, in the node's or the API's own words (untrusted); reason may be empty."""
+
+    cluster: str | None
+    host: str
+    collector: str
+    status: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -131,3 +159,6 @@ class Result:
     verdicts: tuple[Verdict, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()
     findings: tuple[Finding, ...] = field(default=())
+    faults: int = 0  # how many the catalogue has in the run's tier, chosen or not
+    coverage: tuple[Coverage, ...] = ()
+    lacks: tuple[Lack, ...] = ()

@@ -57,12 +57,12 @@ def not_back(planned: tuple[plan.Step, ...], steps: tuple[dict[str, Any], ...], 
             "tells what keeps it from that, if anything does.",) if left else ()
 
 
-def with_command(finding: model.Finding, steps: tuple[plan.Step, ...]) -> model.Finding:
-    """The exact command that repairs a finding, where nothing but the operator's consent is missing."""
+def with_command(finding: model.Finding, steps: tuple[plan.Step, ...], observing: bool = False) -> model.Finding:
+    """The exact command that repairs a finding, where nothing but the operator's consent is missing, or a playbook that only observes has it."""
     waiting = [step for step in steps if step.remedy not in (plan.PROBE, plan.CLEAN_UP) and (step.code, step.cluster) == (finding.code, finding.cluster)
-               and step.component in (None, finding.component, "kubelet") and not step.allowed
+               and step.component in (None, finding.component, "kubelet") and (not step.allowed or observing and step.risk > 0)
                and (finding.host in (None, step.host) or finding.node == step.node or step.remedy == plan.LEADER)]
-    if not waiting or not all(plan.only_risk(step) for step in waiting):
+    if not waiting or not all(step.allowed or plan.only_risk(step) for step in waiting):
         return finding
     deep = " -e kubemend_deep=true" if judge.CATALOGUE[finding.code].tier == "deep" or finding.code in WALKED else ""
     return replace(finding, command="ansible-playbook -i INVENTORY kubemend.remediation.remediate "

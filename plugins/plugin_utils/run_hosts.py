@@ -15,9 +15,10 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, inventory_groups, judge
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import (
     PREFIX,
+    VARIABLES,
     Settings,
     SettingsError,
     check,
@@ -56,8 +57,8 @@ class Hosts:
         self._above = templated(action, {
             name: value for name, value in own.items() if name not in mine or mine[name] != value})
         self._given = {name: self._raw(name) for name in played}
-        cp_group = self._first("kubemend_control_plane_group") or "kube_control_plane"
-        node_group = self._first("kubemend_node_group") or "kube_node"
+        used = [self._used("kubemend_control_plane_group"), self._used("kubemend_node_group")]
+        cp_group, node_group = (one.group for one in used)
         members = {"control_plane": inventory.get(cp_group) or [], "node": inventory.get(node_group) or []}
         named = [name for name in (cp_group, node_group) if inventory.get(name)]
         hosts = check({"kubemend_hosts": self._first("kubemend_hosts")}).hosts
@@ -72,6 +73,15 @@ class Hosts:
         self.control_plane = members["control_plane"] or list(matched)
         self._members = {role: frozenset(names) for role, names in members.items()}
         self.groups = {name: self.roles(name) for name in self.expected}
+        known = set(self.expected)
+        reason = inventory_groups.PATTERN if hosts else inventory_groups.GROUP
+        self.outside = {name: reason for name in inventory["all"] if name not in known}
+        self.notices = inventory_groups.notices(used, inventory, self.outside, self.pattern, bool(hosts))
+
+    def _used(self, variable: str) -> inventory_groups.Used:
+        """The group that a variable names, or its default."""
+        given = self._first(variable)
+        return inventory_groups.Used(variable, str(given or VARIABLES[variable].default), bool(given))
 
     def roles(self, host: str) -> list[str]:
         """What the inventory's groups say of a host: control_plane, node, both or nothing."""

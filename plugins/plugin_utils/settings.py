@@ -260,6 +260,11 @@ VARIABLES: dict[str, Variable] = {
 }
 
 
+# What the operator consents to, or how a repair does it: without a repair none of them has an effect.
+CONSENT = ("kubemend_max_risk", "kubemend_max_unavailable", "kubemend_allow", "kubemend_drain_timeout", "kubemend_probe", "kubemend_cleanup_rejected",
+           "kubemend_patch_workloads", "kubemend_prove_pinning")
+
+
 @dataclass(frozen=True)
 class Settings:
     """Checked values; faults None means all."""
@@ -292,8 +297,21 @@ def unknown_names(names: Iterable[str]) -> list[str]:
 
 def complain_about(name: str, where: str = "") -> str:
     """The sentence for an unknown variable, with the nearest one."""
-    near = difflib.get_close_matches(name, VARIABLES, n=1, cutoff=0.0)
-    return f"{name}{where} is not a variable of kubemend; the nearest one is {near[0]}."
+    return f"{name}{where} is not a variable of kubemend; the nearest one is {nearest(name, VARIABLES)}."
+
+
+def nearest(name: str, known: Iterable[str], least: float = 0.0) -> str:
+    """The known name that is most like this one; empty where none is as like as least (0 to 1)."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=least)
+    return near[0] if near else ""
+
+
+def without_effect(settings: Settings, playbook: str) -> list[str]:
+    """A sentence about the consent that was given to a playbook that repairs nothing."""
+    given = [name for name in CONSENT if settings.values[name] != VARIABLES[name].default]
+    has = "has" if len(given) == 1 else "have"
+    where = " on the cluster" if playbook == "replay" else ""
+    return [f"{', '.join(given)} {has} no effect in {playbook}; run kubemend.remediation.remediate{where}."] if given else []
 
 
 def check(mapping: Mapping[str, Any], codes: Iterable[str] | None = None, where: str = "") -> Settings:
@@ -318,8 +336,8 @@ def check(mapping: Mapping[str, Any], codes: Iterable[str] | None = None, where:
     if faults is not None and codes is not None:
         known = sorted(codes)
         for code in sorted(faults.difference(known)):
-            near = difflib.get_close_matches(code, known, n=1, cutoff=0.0)
-            hint = f"; the nearest one is {near[0]}" if near else ""
+            near = nearest(code, known)
+            hint = f"; the nearest one is {near}" if near else ""
             raise SettingsError(f"kubemend_faults{where} names {code}, which this version does not judge{hint}.")
     return Settings(values)
 

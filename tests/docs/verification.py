@@ -55,8 +55,8 @@ def page() -> str:
     return "\n".join([
         "# Verified on real clusters", "", "<!-- Generated from tests/fixtures/recorded and the lab's incidents: run `python -m tests.docs`. -->", "",
         "Each incident was made in a kubeadm cluster of that release, its symptom was seen, and what an audit collected then is kept in "
-        "`tests/fixtures/recorded`. Every run of `make test` judges that evidence again, and expects exactly the verdicts that are kept beside it; it also "
-        "makes some of the incidents anew, which the commit draws, in clusters of the newest and the oldest release. `make test-full` makes them all.", "",
+        "`tests/fixtures/recorded`. Every run of the tests judges that evidence again, and expects exactly the verdicts that are kept beside it; it also "
+        "makes some of the incidents anew, which the commit draws, in clusters of the newest and the oldest release. A full run makes them all.", "",
         "| incident | what is broken | release | recorded | faults found |", "|---|---|---|---|---|", *rows, "",
         "Made in the lab only, where what tells them is the audit at that moment:", "",
         "| incident | what is broken |", "|---|---|", *left, "",

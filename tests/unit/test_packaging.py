@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import re
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +118,46 @@ def test_what_is_public_and_how_weaknesses_are_reported():
     assert "The collection has semantic versions. Public, and changed only by a new major version" in reports
     assert "fault codes: what one means, and that it is never given to another fault" in reports and "the fields of `report.json`" in reports
     assert "Please report a weakness privately" in security and "Supported versions" in security
+
+
+PAGES = (".md", ".rst", ".yml", ".yaml", ".j2", ".txt", ".service", ".timer", ".cfg", ".toml")
+CHECKOUT = "From a git checkout"
+
+
+def shipped() -> list[Path]:
+    """The pages that the artefact holds, by galaxy.yml."""
+    ignored = [*load(ROOT / "galaxy.yml")["build_ignore"], "galaxy.yml"]
+
+    def kept(path: Path) -> bool:
+        name = path.relative_to(ROOT).as_posix()
+        return not any(fnmatch.fnmatch(name, pattern) for pattern in ignored)
+
+    def below(folder: Path) -> Iterator[Path]:
+        for path in sorted(folder.iterdir()):
+            if kept(path):
+                yield from below(path) if path.is_dir() else [path]
+
+    return [path for path in below(ROOT) if path.suffix in PAGES]
+
+
+def outside_checkout(text: str) -> Iterator[str]:
+    """The lines of a page that are in no section for a checkout."""
+    inside, fenced = 0, False
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        heading = None if fenced else re.match(r"(#+) (.*)", line)
+        if heading and (not inside or len(heading[1]) <= inside):
+            inside = len(heading[1]) if heading[2] == CHECKOUT else 0
+        if not inside:
+            yield line
+
+
+def test_what_is_installed_speaks_of_make_only_to_who_has_a_checkout():
+    assert not any(path.name == "Makefile" for path in shipped()) and "Makefile" in load(ROOT / "galaxy.yml")["build_ignore"]
+    targets = re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"audit", "test"} <= set(targets)
+    spoken = re.compile(rf"\bmake (?:{'|'.join(targets)})\b|`+make\b|Makefile")
+    found = [f"{path.relative_to(ROOT)}: {line}" for path in shipped() for line in outside_checkout(path.read_text(encoding="utf-8")) if spoken.search(line)]
+    assert not found, "\n".join(found)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme.index("ansible-galaxy collection install") < readme.index(f"## {CHECKOUT}") < readme.index("make audit") < readme.index("make test")

@@ -6,15 +6,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import sys
 
 from pathlib import Path
 
 import pytest
 import yaml
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import installer
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, settings, symptoms
 from tests import schemas
+from tests.unit.plugins.plugin_utils.test_recorded import FOLDER as RECORDED
 
 PLAYBOOKS = Path(settings.__file__).parents[2] / "playbooks"
 
@@ -125,7 +130,44 @@ def test_evidence_that_cannot_be_read_is_named_with_the_way_out(operator, name, 
     if text is not None:
         operator.write(name, text)
     done = operator.run("replay", "-e", f"kubemend_evidence={operator.folder / name.partition('/')[0]}", inventory=None)
-    assert done.rc == 2 and why in done.words and "a bundle, or a list of them. What cannot be read may be taken out of a folder;" in done.words, done.output
+    assert done.rc == 2 and why in done.words and "a bundle, or a list of them." in done.words, done.output
+
+
+def test_one_broken_file_of_several_costs_its_host(operator):
+    shutil.copytree(RECORDED / "v1.36.3-two-leaders" / "evidence", operator.folder / "some")
+    cut = operator.folder / "some" / "w1.json"
+    cut.write_bytes(cut.read_bytes()[:5000])
+    done = operator.run("replay", "-e", "kubemend_evidence=some", inventory=None)
+    report = done.report()
+    assert done.rc == 0 and any("w1.json: no JSON, or cut." in line for line in report["notices"]), done.output
+    assert [item["host"] for item in report["findings"] if item["code"] == "KM901"] == ["w1"]
+    assert any(item["code"] == "KM101" for item in report["findings"])
+
+
+def test_a_replay_of_one_fault_calls_no_host_healthy_and_says_what_consent_does_there(operator):
+    args = ("-e", f"kubemend_evidence={RECORDED / 'v1.36.3-two-leaders' / 'evidence'}", "-e", "kubemend_max_risk=2")
+    done = operator.run("replay", *args, "-e", "kubemend_faults=KM101", inventory=None)
+    assert done.rc == 0 and "healthy" not in done.output and "no finding (1 of" in done.words
+    assert "kubemend_max_risk has no effect in replay" in done.words and "needs -e kubemend_max_risk=2" not in done.words
+    assert all(step["allowed"] for step in done.report()["plan"]) and done.report()["steps"] == []
+
+
+def test_a_group_with_a_letter_too_many_is_told(operator):
+    text = (operator.folder / "inventory.ini").read_text().replace("kube_node", "kube_nodes")
+    operator.write("own.ini", text)
+    done = operator.run("audit", inventory="own.ini")
+    assert done.rc == 0 and any("kube_nodes (w1)" in line for line in done.report()["notices"]), done.output
+    assert {"host": "w1", "reason": "group"} in done.report()["outside"]
+
+
+def test_a_machine_that_is_no_node_gets_one_verdict_and_no_plan(operator):
+    if any(os.path.lexists(path) for path in installer.TRACES):
+        pytest.skip("this machine has something of Kubernetes")
+    operator.write("own.ini", f"localhost ansible_connection=local ansible_python_interpreter={sys.executable} kubemend_become=false\n")
+    done = operator.run("audit", inventory="own.ini")
+    report = done.report()
+    assert done.rc == 0 and report["plan"] == [], done.output
+    assert [(item["code"], item["verdict"]) for item in report["verdicts"]] == [("KM905", "present")]
 
 
 def test_replay_of_an_audit_gives_the_same_verdicts_from_any_folder(operator):

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, manifest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, timestamp
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, flags, manifest, node_hosts
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host, timestamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.election import silent_members
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
@@ -137,6 +137,26 @@ def strangers(cluster: Cluster) -> Iterator[Outcome]:
         missing += tuple(Missing(host.host, "host", host.status) for host in cluster.unplaced) if hits else ()
         hits = ()
     yield Outcome(hits, missing, cluster.key is not None, note=_silence(cluster))
+
+
+def unaudited(cluster: Cluster) -> Iterator[Outcome]:
+    """KM904: a worker's Node that no host of the run is."""
+    names = [name for name in node_hosts.unhosted(cluster) if name not in cluster.control_plane_nodes]
+    hits = tuple(Hit(
+        f"the Node {name} was not audited: no host of this run is it",
+        (Proof("api", object=f"Node {name}"),),
+        f"add {name} to the inventory and audit again, or delete its Node if the machine is gone",
+        node=name) for name in names)
+    missing = cluster.missing("nodes")
+    silent = node_hosts.undecided(cluster)
+    if len(hits) <= len(silent):
+        missing += tuple(_owed(host) for host in silent) if hits else ()
+        hits = ()
+    yield Outcome(hits, missing, cluster.key is not None, note=_silence(cluster))
+
+
+def _owed(host: Host) -> Missing:
+    return (host.missing("system") or (Missing(host.host, "system", "not_asked"),))[0]
 
 
 def surplus_pods(cluster: Cluster) -> Iterator[Outcome]:

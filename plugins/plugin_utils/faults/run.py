@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests, pinning_state
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Outcome
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_hosts
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import manifests, members, pinning_state
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
 
 
 def _left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -18,6 +20,26 @@ def _left_behind(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     lent = pinning_state.lent(host, document)
     for outcome in manifests.left_behind(host, document):
         yield outcome._replace(hits=(*outcome.hits, lent), applies=True) if lent else outcome
+
+
+def not_a_node(cluster: Cluster) -> Iterator[Outcome]:
+    """KM905: a machine that no API names as a Node, and that has nothing of Kubernetes."""
+    strange = {host.host for host in node_hosts.not_nodes(cluster)}
+    named = {host.host for host in cluster.node_hosts.values() if host is not None}
+    for host in cluster.hosts:
+        if host.host in strange:
+            yield Outcome((_stranger(host),), host=host.host)
+            continue
+        known = host.host in named or node_hosts.is_node(host) is not None
+        owed = () if known else host.missing("installer", absent_is_answer=False) or (Missing(host.host, "installer", "not_asked"),)
+        yield Outcome((), owed, host=host.host)
+
+
+def _stranger(host: Host) -> Hit:
+    asked = ", although the inventory has it in a group of the cluster" if host.groups else ""
+    return Hit(f"{host.host} does not look like a Kubernetes node: no kubelet process, unit, package or /var/lib/kubelet{asked}",
+               (Proof("file", host.host, path="/var/lib/kubelet", text="does not exist"),),
+               "name the hosts of the cluster with -i, kubemend_hosts or the inventory's groups; nothing else was judged of this machine", host.host)
 
 
 FAULTS = (
@@ -65,5 +87,31 @@ FAULTS = (
         needs=("journal",),
         node=_left_behind,
         cluster=manifests.cordon_left,
+    ),
+    Fault(
+        code="KM904",
+        title="Worker was not audited",
+        severity="info",
+        applies="every cluster",
+        explanation="The API lists a worker that no host of the run is, by its name or by an address. What is wrong there is not known, "
+                    "and no fault of that node is judged. KM112 says the same of members of the control plane.",
+        remedy="Add the host to the inventory and audit again, or delete its Node if the machine is gone.",
+        risk=0,
+        cluster_needs=("nodes",),
+        cluster=members.unaudited,
+    ),
+    Fault(
+        code="KM905",
+        title="Not a Kubernetes node",
+        severity="warning",
+        applies="every host that the run asked",
+        explanation="The machine has no process, unit, package or folder of Kubernetes, neither of a kubelet nor of k3s, RKE2, k0s, microk8s and the like, "
+                    "no etcd and no journal of a repair, and no API or etcd names it. An inventory with a wrong address leads to this, and so does an audit "
+                    "of localhost. Nothing else is judged of it and nothing is planned. A node whose kubelet is broken, or whose unit was removed, still has "
+                    "some of these.",
+        remedy="Name the hosts of the cluster with -i, kubemend_hosts or the inventory's groups.",
+        risk=0,
+        needs=("kubelet", "installer"),
+        cluster=not_a_node,
     ),
 )

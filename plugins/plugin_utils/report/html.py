@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model, symptoms
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import matrix, scheduler, text, timeline, words
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import matrix, said, scheduler, text, timeline, words
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import LINE_LIMIT, Page, escape, plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, exit_of, last_line, summary
 
@@ -35,9 +35,10 @@ SYMBOLS = {"critical": "✖", "warning": "▲", "info": "●", "present": "✖",
 
 @dataclass(frozen=True)
 class Found:
-    """Findings that say the same, as one entry."""
+    """Findings that say the same, as one entry. done: by which risk of a step its remedy is done, or manual."""
 
     item: model.Finding
+    done: str
     hosts: tuple[str, ...]
     because: str
     evidence: tuple[str, ...]
@@ -45,12 +46,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Place:
-    """One host with the states of its faults, worst first; clean: nothing is present or unknown."""
+    """One host with the states of its faults, worst first; clean: nothing is present or unknown; said: what may be said of it then."""
 
     row: model.HostRow
     faults: tuple[tuple[str, str], ...]
     unknown: int
     clean: bool
+    said: str
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """One cluster as the template shows it."""
+    """One cluster as the template shows it. covered: which Nodes were audited; judged: what may be said of its hosts; why: of missing answers."""
 
     number: int
     title: str
@@ -74,24 +76,27 @@ class View:
     findings: tuple[Found, ...]
     tables: tuple[Table, ...]
     unknown: tuple[tuple[str, str], ...]
+    covered: str
+    judged: tuple[str, ...]
+    why: tuple[str, ...]
     left_out: str
     fine: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
 
 
-def render(result: model.Result, run: Run, said: str = "") -> str:
-    """The whole page. said: the report in words of a run that judges nothing, instead of counts and clusters."""
+def render(result: model.Result, run: Run, told: str = "") -> str:
+    """The whole page. told: the report in words of a run that judges nothing, instead of counts and clusters."""
     style, script = (Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in ("report.css", "report.js"))
     code, reason = exit_of(result, run)
     views = _views(result, run)
     keys = words.cluster_keys(result)
     return _environment().get_template("report.html.j2").render(
         run=run, about=words.about(run), mode=MODES.get(run.mode, run.mode), counts=summary(result), exit_code=code, exit_reason=reason,
-        sentence=run.outcome[2] if run.outcome else "", last_line=last_line(result, run), views=views,
+        sentence=run.outcome[2] if run.outcome else "", conclusion=said.conclusion(result, run), last_line=last_line(result, run), views=views,
         hosts=sum(len(view.hosts) for view in views), findings=sum(len(view.findings) for view in views),
         clean=sum(place.clean for view in views for place in view.hosts),
         left_out=words.left_out(item for item in result.not_judged if item.cluster not in keys),
-        steps=_steps(run), timelines=[_timeline(one) for one in run.timelines], told=_told(run), said=said.rstrip("\n"), titles=run.titles,
+        steps=_steps(run), timelines=[_timeline(one) for one in run.timelines], told=_told(run), said=told.rstrip("\n"), titles=run.titles,
         style=style, script=script, policy=_policy(style, script))
 
 
@@ -134,7 +139,7 @@ def _views(result: model.Result, run: Run) -> list[View]:
     keys = words.cluster_keys(result)
     hosts, verdicts, findings, not_judged = (_by_cluster(rows) for rows in (result.hosts, result.verdicts, result.findings, result.not_judged))
     versions = {item.key: item.kubernetes_version for item in result.clusters}
-    return [_view(number, key, versions.get(key or ""), run, hosts.get(key, []), verdicts.get(key, []), findings.get(key, []), not_judged.get(key, []))
+    return [_view(number, key, versions.get(key or ""), result, run, hosts.get(key, []), verdicts.get(key, []), findings.get(key, []), not_judged.get(key, []))
             for number, key in enumerate(keys)]
 
 
@@ -145,16 +150,20 @@ def _by_cluster(rows: Iterable[Any]) -> dict[str | None, list[Any]]:
     return found
 
 
-def _view(number: int, key: str | None, version: str | None, run: Run, hosts: Sequence[model.HostRow], verdicts: Sequence[model.Verdict],
-          findings: Sequence[model.Finding], not_judged: Sequence[model.NotJudged]) -> View:
+def _view(number: int, key: str | None, version: str | None, result: model.Result, run: Run, hosts: Sequence[model.HostRow],
+          verdicts: Sequence[model.Verdict], findings: Sequence[model.Finding], not_judged: Sequence[model.NotJudged]) -> View:
     proven = key is not None and key != words.UNPROVEN
-    said = matrix.states(verdicts, findings)
+    states = matrix.states(verdicts, findings)
+    about = said.about_hosts(hosts, findings, result, run)
     tables = _tables(run, verdicts, not_judged)
     told = run.symptom.causes if run.symptom else ()
     return View(
         number, f"Cluster {key}" if proven else "Hosts of no proven cluster", f"Kubernetes {version or 'version unknown'}" if proven else "",
-        _places(hosts, said), matrix.make(hosts, said), tuple(_found(group) for group in words.alike(words.in_order(findings))), tables,
-        tuple(words.unknowns([item for item in verdicts if item.code not in told], hosts)), words.left_out(not_judged), tuple(words.fine(verdicts)),
+        _places(hosts, states, about), matrix.make(hosts, states),
+        tuple(_found(group, run) for group in words.alike(words.in_order(findings))), tables,
+        tuple(words.unknowns([item for item in verdicts if item.code not in told], hosts)),
+        " ".join(said.covered(one, run) for one in result.coverage if one.cluster == key).strip(), tuple(about),
+        tuple(said.reasons(lack for lack in result.lacks if lack.cluster == key)), words.left_out(not_judged), tuple(words.fine(verdicts)),
         tuple(f"{note} ({words.coded(codes)})" for note, codes in _notes(verdicts).items()))
 
 
@@ -177,21 +186,23 @@ def _tables(run: Run, verdicts: Sequence[model.Verdict], not_judged: Sequence[mo
     return tuple(Table(symptom.title, False, tuple(row for code, row in rows.items() if code in symptom.causes)) for symptom in wanted)
 
 
-def _places(hosts: Sequence[model.HostRow], said: matrix.States) -> tuple[Place, ...]:
+def _places(hosts: Sequence[model.HostRow], states: matrix.States, about: Mapping[str, Sequence[str]]) -> tuple[Place, ...]:
     """Every host, those in trouble first."""
     found = []
+    texts = {host: text for text, names in about.items() for host in names}
     for row in hosts:
-        mine = sorted((matrix.STATES.index(state), code, state) for code, state in said.get(row.host, {}).items() if state in matrix.TROUBLE)
+        mine = sorted((matrix.STATES.index(state), code, state) for code, state in states.get(row.host, {}).items() if state in matrix.TROUBLE)
         unknown = sum(state == "unknown" for dummy, dummy, state in mine)
         faults = tuple((code, state) for dummy, code, state in mine if state != "unknown")
-        found.append((mine[0][0] if mine else len(matrix.STATES), Place(row, faults, unknown, not mine and row.status == "ok")))
+        found.append((mine[0][0] if mine else len(matrix.STATES), Place(row, faults, unknown, not mine and row.status == "ok", texts.get(row.host, ""))))
     found.sort(key=lambda one: (one[1].clean, one[0], one[1].row.host))
     return tuple(place for dummy, place in found)
 
 
-def _found(group: Sequence[model.Finding]) -> Found:
+def _found(group: Sequence[model.Finding], run: Run) -> Found:
     item = group[0]
-    return Found(item, tuple(host for one in group for host in one.everywhere or (one.node or "",)), words.coded(item.because), tuple(words.proof_lines(item)))
+    return Found(item, said.by_hand(item, run.plan), tuple(host for one in group for host in one.everywhere or (one.node or "",)),
+                 words.coded(item.because), tuple(words.proof_lines(item)))
 
 
 def _steps(run: Run) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from json import dumps
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import said
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, exit_of, summary
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.timeline import stamp
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.timeline import Timeline
@@ -62,13 +63,19 @@ def _parts(result: model.Result, run: Run) -> dict[str, Any]:
         "exit_code": exit_code,
         "exit_reason": exit_reason,
         "notices": list(run.notices),
+        "conclusion": said.conclusion(result, run),
+        "faults": result.faults,
+        "coverage": [{"cluster": item.cluster, "nodes": item.nodes, "audited": item.audited,
+                      "left": [{"name": name, "reason": reason} for name, reason in item.left]} for item in result.coverage],
+        "outside": [{"host": host, "reason": reason} for host, reason in run.outside],
         "clusters": [{"key": item.key, "kubernetes_version": item.kubernetes_version, "hosts": list(item.hosts)}
                      for item in result.clusters],
         "hosts": ({"host": item.host, "node": item.node, "cluster": item.cluster, "role": item.role,
-                   "status": item.status, "reason": item.reason} for item in result.hosts),
+                   "status": item.status, "reason": item.reason, "judged": item.judged} for item in result.hosts),
         "verdicts": map(_verdict, result.verdicts),
         "not_judged": [{"code": item.code, "cluster": item.cluster, "reason": item.reason}
                        for item in result.not_judged],
+        "lacks": [dict(said.lack_of(item)) for item in result.lacks],
         "findings": map(_finding, result.findings),
         "symptom": None if symptom is None else {
             "name": symptom.name, "title": symptom.title, "causes": list(symptom.causes)},

@@ -41,6 +41,7 @@ class Run:
     mappings. outcome: (exit code, exit reason, sentence) where more than the findings decides it. diffs: whether the operator asked to see them (--diff).
     timelines: of the pods that were looked at. captures: what schedulers that lead wrote of their caches, as scheduler_capture.result has it.
     compared: with an earlier report, where that was asked for. pages: the folder of the faults' pages, empty where they are not installed.
+    faults: the codes that were chosen, None for all. outside: hosts of the inventory that are not of the run, each with the reason.
     """
 
     run_id: str
@@ -61,6 +62,8 @@ class Run:
     captures: tuple[Mapping[str, Any], ...] = ()
     compared: Comparison | None = None
     pages: str = ""
+    faults: frozenset[str] | None = None
+    outside: tuple[tuple[str, str], ...] = ()
 
     def path(self, name: str) -> str:
         return str(PurePath(self.report_dir) / name)

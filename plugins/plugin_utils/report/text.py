@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import scheduler, timeline, words
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import said, scheduler, timeline, words
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import Page, Paint, plain
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, last_line
 
@@ -44,6 +44,9 @@ def render(result: model.Result, run: Run, width: int = WIDTH, paint: Paint = pl
     page.gap()
     _plan(page, run)
     page.gap()
+    concluded = said.conclusion(result, run)
+    if concluded:
+        page.prose(concluded, indent=0)
     page.line(last_line(result, run))
     return "\n".join(page.lines) + "\n"
 
@@ -73,7 +76,8 @@ def _plan(page: Page, run: Run) -> None:
     for step in run.plan:
         state, why = words.state_of(step, states.get(step.id), run.mode)
         kind = {"done": "good", "to do": "info", "will be done": "info"}.get(state, "warning")
-        page.prose(f"{step.remedy} {step.target} (risk {step.risk}): {state}{'; ' + why if why else ''}",
+        risk = f"risk {step.risk}" if step.risk else "manual"
+        page.prose(f"{step.remedy} {step.target} ({risk}): {state}{'; ' + why if why else ''}",
                    label=f"{step.id} ", kind=kind)
         if step.note:
             page.prose(f"note: {step.note}", indent=4)
@@ -88,6 +92,9 @@ def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> Non
     hosts = [item for item in result.hosts if item.cluster == key]
     page.gap()
     _heading(page, result, hosts, key)
+    for one in result.coverage:
+        if one.cluster == key and said.covered(one, run):
+            page.prose(said.covered(one, run), indent=0)
     for group in words.alike(findings):
         page.gap()
         _finding(page, group)
@@ -97,9 +104,13 @@ def _cluster(page: Page, result: model.Result, run: Run, key: str | None) -> Non
         page.gap()
     told = run.symptom.causes if run.symptom else ()
     _unknown(page, [item for item in verdicts if item.code not in told], hosts)
+    for line in said.reasons(lack for lack in result.lacks if lack.cluster == key):
+        page.prose(line, label="  why: ", indent=4)
     _not_judged(page, [item for item in not_judged if item.code not in told])
     _clear(page, [item for item in verdicts if item.code not in told])
-    _hosts(page, hosts, findings, verdicts)
+    for text, names in said.about_hosts(hosts, findings, result, run).items():
+        page.prose(f"{text}: {words.named(names)}", indent=0)
+    _silent(page, hosts)
     for note in dict.fromkeys(item.note for item in verdicts if item.note):
         codes = words.coded(item.code for item in verdicts if item.note == note)
         page.prose(f"note: {note} ({codes})", indent=0)
@@ -161,25 +172,8 @@ def _clear(page: Page, verdicts: Sequence[model.Verdict]) -> None:
         page.prose(f"{words.WORDS.get(verdict, verdict)}: {codes}", indent=0)
 
 
-def _is_the_apis(finding: model.Finding) -> bool:
-    """Whether one host alone says all of it and has only asked the API: that is no trouble of this host. Where API servers differ, several say it."""
-    return all(proof.kind == "api" for proof in finding.evidence) and len({proof.host for proof in finding.evidence}) == 1
-
-
-def _hosts(page: Page, hosts: Sequence[model.HostRow], findings: Sequence[model.Finding],
-           verdicts: Sequence[model.Verdict]) -> None:
-    """Healthy hosts in one line; hosts that did not answer with what their connection said."""
-    troubled: set[str | None] = {host for item in findings for host in item.everywhere}
-    for item in findings:
-        if item.host is None and not _is_the_apis(item):
-            troubled.update(proof.host for proof in item.evidence)
-    for item in verdicts:
-        if item.verdict == "unknown":
-            troubled.add(item.host)
-            troubled.update(lack.host for lack in item.missing)
-    healthy = [item.host for item in hosts if item.status == "ok" and item.host not in troubled]
-    if healthy and words.may_be_healthy(findings):
-        page.prose(f"healthy: {words.named(healthy)}", indent=0)
+def _silent(page: Page, hosts: Sequence[model.HostRow]) -> None:
+    """Hosts that did not answer, with what their connection said."""
     groups: dict[tuple[str, str], list[str]] = {}
     for row in hosts:
         if row.status != "ok":

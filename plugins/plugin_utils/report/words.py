@@ -17,6 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run im
 API_COLLECTORS = frozenset(("server", "nodes", "endpoints", "locks", "kubeadm_config", "kubelet_configs", "jobs", "rejected", "pinnable", "pod", "work",
                             "pending", "unmade"))
 NAMES_SHOWN = 20
+CONTROL_PLANE = "control plane"  # what lacks where no host of it is known
 _FLAG = re.compile(r"--([a-z0-9][a-z0-9-]*)")
 ORDER = {name: index for index, name in enumerate(("present", "unknown", "clear", "not_applicable", "not_judged"))}
 WORDS = {"not_applicable": "not applicable", "not_judged": "not judged", "not_asked": "not asked"}
@@ -28,6 +29,10 @@ MODES = {
     "repair": "repair: before", "verify": "repair: afterwards"}
 
 
+# What a plan's step says that only consent was given for: such a run repairs nothing.
+OBSERVES = {
+    "observe": "an audit changes nothing; kubemend.remediation.remediate does it",
+    "replay": "a replay changes nothing; kubemend.remediation.remediate does it on the cluster"}
 ABOUT = {"replay": "replay of recorded evidence", "capture": "capture of logs", "revert": "revert"}
 
 
@@ -43,6 +48,8 @@ def state_of(step: Step, done: Mapping[str, str] | None, mode: str) -> tuple[str
     """What became of a step, or will, and why."""
     if done:
         state = looks.would(done["state"]) if mode == "plan" else done["state"]
+    elif step.allowed and mode in OBSERVES:
+        return "not done", OBSERVES[mode]
     else:
         state = "not done" if not step.allowed else "will be done" if mode == "plan" else "to do"
     return state, (done or {}).get("reason") or (step.blocked_by or "" if not step.allowed else "")
@@ -200,9 +207,19 @@ def lacking(lacks: Iterable[model.Missing]) -> str:
         groups.setdefault((lack.collector, lack.status), {})[lack.host] = None
     parts = []
     for (collector, status), names in sorted(groups.items(), key=lambda group: (group[0][0] != "host", group[0])):
+        if collector == "inventory":
+            parts.append(_not_in_inventory(list(names)))
+            continue
         of = "" if collector == "host" else f"{collector} of "
         parts.append(f"{of}{named(list(names))} ({WORDS.get(status, status)})")
     return ", ".join(parts)
+
+
+def _not_in_inventory(names: Sequence[str]) -> str:
+    """Of what no host of the run is: members that something names, or the control plane as a whole."""
+    hosts = [name for name in names if name != CONTROL_PLANE]
+    parts = ["every host of the control plane (none is in this run)"] if len(hosts) < len(names) else []
+    return ", ".join(parts + ([f"{named(hosts)} (no host of this run)"] if hosts else []))
 
 
 def left_out(not_judged: Iterable[model.NotJudged]) -> str:

@@ -203,7 +203,7 @@ def test_which_pod_the_collector_is_to_look_at(operator, symptom, args, pod):
     path = operator.folder / "result.json"
     operator.run(str(operator.folder / "play.yml"), *args, env={"RESULT": str(path)})
     settings = json.loads(path.read_text())["settings"]
-    assert settings["pod"] == pod and not settings["notices"]
+    assert settings["pod"] == pod and not any("kubemend_pod" in line for line in settings["notices"])
 
 
 @pytest.mark.parametrize(("args", "limits"), [
@@ -225,7 +225,7 @@ def test_a_symptom_asks_for_what_its_causes_need(operator, symptom, args, deep, 
     path = operator.folder / "result.json"
     operator.run(str(operator.folder / "play.yml"), *args, env={"RESULT": str(path)})
     settings = json.loads(path.read_text())["settings"]
-    assert (settings["deep"], settings["expect_pinning"]) == (deep, selector) and not settings["notices"]
+    assert (settings["deep"], settings["expect_pinning"]) == (deep, selector) and not any("no effect" in line for line in settings["notices"])
     # Every pod of the cluster in full is asked of an API that may be in trouble: only for a cause that is told by them.
     assert settings["api_deep"] is (deep and symptom != "node_unreachable")
 
@@ -262,3 +262,14 @@ def test_a_play_whose_hosts_do_not_wait_for_each_other_is_refused(operator):
     operator.write("free.yml", PLAY.replace("ansible.builtin.linear", "ansible.builtin.free"))
     done = operator.run(str(operator.folder / "free.yml"))
     assert done.rc == 2 and "give it strategy linear" in done.words, done.output
+
+
+def test_hosts_of_the_inventory_that_no_used_group_has_are_told(journal, operator):
+    done, result = journal("-e", "kubemend_node_group=kube_nodes")
+    assert done.rc == 0, done.output
+    assert result["outside"]["b1"] == {"reason": "group", "address": "127.0.0.1"} and "m1" not in result["outside"]
+    notices = result["settings"]["notices"]
+    assert any("kubemend_node_group is kube_nodes" in line for line in notices) and any("b1" in line for line in notices)
+    _done, result = journal("-e", "kubemend_hosts=m1", "-e", "kubemend_max_risk=2")
+    assert result["outside"]["b1"]["reason"] == "pattern"
+    assert any(line.startswith("kubemend_max_risk has no effect in audit") for line in result["settings"]["notices"])

@@ -23,10 +23,32 @@ def test_all_of_a_folder_whatever_its_hosts_are_called(tmp_path: Path) -> None:
     assert sorted(one["host"] for one in evidence_sources.stream([tmp_path])) == ["../../etc/passwd", ".hidden", "m1"]
 
 
-def test_a_file_that_is_no_evidence_ends_it_by_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["{", "", "[]", "{}", '{"schema": "kubemend.evidence/9"}', "\x00"])
+def test_a_file_that_is_no_evidence_costs_its_host(tmp_path: Path, text: str) -> None:
     evidence.write(document(), tmp_path)
-    (tmp_path / "w1.json").write_text("{")
-    with pytest.raises(evidence.EvidenceError, match="w1.json: no JSON"):
+    (tmp_path / "w%2F1.json").write_text(text)
+    (tmp_path / "m2.cluster.json").write_text(text)
+    notices: list[str] = []
+    found = {(one["host"], one.get("kind")): one for one in evidence_sources.stream([tmp_path], notices)}
+    assert {place: one["status"] for place, one in found.items()} == {("m1", None): "ok", ("w/1", None): "error", ("m2", "cluster"): "error"}
+    assert found["w/1", None]["reason"].startswith(evidence_sources.BROKEN)
+    assert [str(tmp_path / name) in line for name, line in zip(("m2.cluster.json", "w%2F1.json"), notices, strict=True)] == [True, True]
+    assert evidence_sources.finder([tmp_path])("w/1")["status"] == "error"
+
+
+def test_a_broken_file_counts_less_than_any_answer_and_more_than_none(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        evidence.write(document(host="m2"), tmp_path / folder)
+    (tmp_path / "a" / "m1.json").write_text("{")
+    for status, expected in (("unreachable", "unreachable"), ("ok", "ok"), ("not_asked", "error")):
+        evidence.write(document(status=status), tmp_path / "b")
+        assert {one["host"]: one["status"] for one in evidence_sources.stream([tmp_path / "a", tmp_path / "b"])}["m1"] == expected
+
+
+def test_where_no_file_is_evidence_the_first_is_named(tmp_path: Path) -> None:
+    for name in ("m1.json", "m2.json"):
+        (tmp_path / name).write_text("{")
+    with pytest.raises(evidence.EvidenceError, match="m1.json: no JSON"):
         list(evidence_sources.stream([tmp_path]))
 
 

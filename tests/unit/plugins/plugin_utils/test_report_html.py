@@ -112,7 +112,7 @@ def test_it_is_complete_without_its_script(page):
             "? unknown KM105 missing kubelet of worker-00002 (unreachable)", "not judged KM404 (kubemend_deep is not set, or an older release collected)",
             "01-m2-kube-scheduler", "+ - --leader-elect=true", "note: one master at a time", "99-unplanned", "failed ; nobody knows",
             "Timeline of default/once-x7f2p", "created by kube-controller-manager (3) asks for cpu 1", "2026-11-1", "worker-00002", "timed out",
-            "4 without a fault", "kubemend: 8 hosts, 3 critical, 1 warning,"):
+            "4 without a finding", "kubemend: 8 hosts, 3 critical, 1 warning,"):
         assert " ".join(text.split()) in words.replace(" : ", ": "), text
 
 
@@ -158,7 +158,7 @@ def test_an_empty_result_says_so():
     assert "kubemend: audit" in words and "nothing is known of it but its name" in words
     healthy = model.Result(hosts=(model.HostRow("w1", "w1", "k", "worker", "ok"),), verdicts=(model.Verdict("KM101", "k", "clear"),))
     words = Page(html.render(healthy, fleet.run(symptom=False))).words
-    assert "✓ clear Nothing is present or unknown on 1 host." in words and "1 without a fault" in words
+    assert "Nothing is present or unknown on 1 host: no finding (0 of 0 faults judged)." in words and "1 without a finding" in words
 
 
 def test_a_long_text_is_cut_and_says_so():

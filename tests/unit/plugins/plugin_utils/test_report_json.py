@@ -51,7 +51,7 @@ def test_the_fields_are_those_of_the_interface():
     assert report["schema"] == "kubemend.report/1"
     assert report["clusters"] == [{"key": "k", "kubernetes_version": "v1.18.4", "hosts": ["m1"]}]
     assert report["hosts"] == [{"host": "m1", "node": "n1", "cluster": "k", "role": "control_plane", "status": "ok",
-                                "reason": ""}]
+                                "reason": "", "judged": 0}]
     assert report["verdicts"][2] == {
         "code": "KM103", "cluster": "k", "host": None, "component": None, "verdict": "unknown",
         "missing": [{"host": "m2", "collector": "instances", "status": "denied"}], "note": "why"}
