@@ -76,13 +76,13 @@ def may_be_healthy(findings: Iterable[model.Finding]) -> bool:
 
 def in_order(findings: Iterable[model.Finding]) -> list[model.Finding]:
     """Sort findings worst first, and a consequence below what it is because of."""
-    groups: dict[tuple[int, str], list[model.Finding]] = {}
+    groups: dict[tuple[str, str], list[model.Finding]] = {}
     for item in sorted(findings, key=finding_order):
-        groups.setdefault(finding_order(item)[:2], []).append(item)
+        groups.setdefault((item.severity, item.code), []).append(item)
     found: list[model.Finding] = []
-    begun: set[tuple[int, str]] = set()
+    begun: set[tuple[str, str]] = set()
 
-    def visit(group: tuple[int, str]) -> None:
+    def visit(group: tuple[str, str]) -> None:
         if group in begun:
             return
         begun.add(group)
