@@ -225,17 +225,20 @@ def _unmet(known, rows, asserts):
     failing = _failing(rows, lambda one: _met(one, refused))
     if not failing and (not refused or known.get("result") == "exec-condition"):
         return None
-    is_now = bool(failing) or not rows
+    unseen = [one for one in rows if _met(one, True) is None] if not failing else []
+    is_now = bool(failing or unseen) or not rows
     failing = failing or _failing(rows, lambda one: one.get("last")) or []
     # A daemon-reload makes systemd forget which of them it was.
-    failing = failing or (rows if len(rows) == 1 else [])
-    texts = [_shown(one, is_now) for one in failing[:3]]
-    verb = "refuses" if asserts else "skips"
+    failing = failing or unseen or (rows if len(rows) == 1 else [])
+    verb = "is not met" if is_now else "was not met"
+    if unseen:
+        verb = "may not be met"
+    texts = [_shown(one, verb) for one in failing[:3]]
     told = " and ".join(texts) or "%s %s of it was not met" % (
         "an" if asserts else "a", word)
     at = _text(known.get(word + "_at"), 60)
     if is_now:
-        what = "systemd %s its start: %s" % (verb, told)
+        what = "systemd %s its start: %s" % ("refuses" if asserts else "skips", told)
     else:
         what = "systemd %s its last start%s: %s" % (
             "refused" if asserts else "skipped", " (%s)" % at if at else "", told)
@@ -263,10 +266,9 @@ def _failing(rows, met):
     return plain + (triggers if none_met else [])
 
 
-def _shown(one, is_now):
-    seen = _text(one.get("seen"))
-    verb = "is not met" if is_now else "was not met"
-    return "%s %s%s" % (_text(one.get("text")), verb, " (%s)" % seen if seen and is_now else "")
+def _shown(one, verb):
+    seen = _text(one.get("seen")) if one.get("met") is False else ""
+    return "%s %s%s" % (_text(one.get("text")), verb, " (%s)" % seen if seen else "")
 
 
 # -- the units that it needs ----------------------------------------------------------------------
@@ -287,9 +289,11 @@ def _needed(known, one, why, line):
     line_of = _said(known, "Dependency failed for", "failed with result 'dependency'")
     never = known.get("condition_result") is None and known.get("active_state") == "inactive"
     what = "systemd does not start it: %s=%s %s" % (how, name, why)
-    cure = ("see journalctl -u %s and systemctl status %s, and start that first (systemctl start "
-            "%s); or take it out of %s= where systemctl cat shows it" % (name, name, name, how))
-    return Refusal(what, cure, True, bool(line_of) or never, line or line_of, None)
+    place = _place(one)
+    cure = ("see journalctl -u %s, and start that first (systemctl start %s); or take it out of "
+            "%s=%s" % (name, name, how, _where(place) or " where systemctl cat shows it"))
+    shown = place + ("%s=%s" % (how, name),) if place else None
+    return Refusal(what, cure, True, bool(line_of) or never, line or line_of, shown)
 
 
 def _lacking(one, depth):
@@ -310,7 +314,8 @@ def _lacking(one, depth):
     if how == "Requires" and not failed:  # what a condition skips does not fail
         own = [found for found in own if not found.what.startswith("systemd skips")]
     if failed:
-        return "failed (%s)%s" % (_ending(one), ": " + own[0].what if own else ""), _last(one)
+        clause = ": " + own[0].what if own else _program(one)
+        return "failed (%s)%s" % (_ending(one), clause), _last(one)
     if own:
         return "would not start either: %s" % own[0].what, own[0].line
     if _text(one.get("name")).endswith(".device") and active == "inactive":
@@ -325,6 +330,15 @@ def _ending(one):
     if status:
         words.append("status %d%s" % (status, "/" + step[0] if step else ""))
     return ", ".join(words) or "nothing is known of its end"
+
+
+def _program(one):
+    """Its program that ended badly, as a clause."""
+    rows = [row for row in _items(one.get("paths")) if _number(row.get("ended"))]
+    if not rows:
+        return ""
+    return ": its %s=%s ended with %d" % (
+        _text(rows[0].get("setting"), 40), _text(rows[0].get("name")), rows[0]["ended"])
 
 
 def _last(one):

@@ -86,7 +86,7 @@ _TEXTS = tuple((cause, re.compile(r"(?:^|[:,] |\[)(?:" + text + ")"), what) for 
     # k/k#112364, minikube#4500
     (PORT_IN_USE, r"listen (?:tcp|udp)[46]? (?P<w>\S+): bind: address already in use", "{w}"),
     # k/k#61937, k/k#96701: the errno is of the cgroup file system, and no disk is full
-    (CGROUP, r"(?P<v>\w{1,40}) (?P<w>/sys/fs/cgroup[^:]*): (?P<x>no space left on device|cannot allocate memory|read-only file system|permission denied"
+    (CGROUP, r"(?P<v>\w{1,40}) (?P<w>/sys/fs/cgroup\S*): (?P<x>no space left on device|cannot allocate memory|read-only file system|permission denied"
              r"|operation not permitted|device or resource busy|no such file or directory|invalid argument|input/output error)", "{v} {w}: {x}"),
     # Only with the path that it is about, on a file system that is on a disk or in memory
     (DISK_FULL, r"(?:mkdir|mkdirat|open|openat|write|rename|symlink|link|create|truncate|sync|fsync|close|copy) "

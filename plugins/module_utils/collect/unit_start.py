@@ -84,7 +84,7 @@ def _facts(block, end, left, depth):
         "assert_result": _tested(one, "Assert"), "assert_at": one("AssertTimestamp"),
         "ended_at": _moment(_number(one("InactiveEnterTimestampMonotonic"))),
         "checks": checks, "checks_from": source, "paths": paths(block, written),
-        "needs": _needs(block, end, left, depth), "said": said(name, _left(end)),
+        "needs": _needs(block, written, end, left, depth), "said": said(name, _left(end)),
     }
 
 
@@ -112,8 +112,8 @@ def _message(value):
 
 # -- the units that it needs ----------------------------------------------------------------------
 
-def _needs(block, end, left, depth):
-    """facts() of the units that it needs and that do not run, with how it needs them."""
+def _needs(block, written, end, left, depth):
+    """facts() of the units that it needs and that do not run, with how and by which line."""
     after = set(word for value in block.get("After", []) for word in value.split())
     wanted = [(word, how) for how in HOW for value in block.get(how, []) for word in value.split()]
     names = sorted(set(word for word, dummy in wanted))
@@ -129,8 +129,17 @@ def _needs(block, end, left, depth):
         idle = other and (other.get("ActiveState", [""])[0] not in RUNS)
         if idle and left[0] > 0 and time.monotonic() < end:
             facts = _facts(other, end, left, depth - 1)
-            found.append(dict(facts, how=how, ordered=name in after))
+            path, line = _line_of(written, how, name)
+            found.append(dict(facts, how=how, ordered=name in after, path=path, line=line))
     return found
+
+
+def _line_of(written, key, word):
+    """(path, line) of the last line of this key with this word; (None, None) for none."""
+    for dummy, other, text, path, line in reversed(written):
+        if other == key and word in text.split():
+            return path, line
+    return None, None
 
 
 # -- conditions and asserts -----------------------------------------------------------------------

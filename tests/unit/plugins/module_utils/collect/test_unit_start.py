@@ -125,6 +125,13 @@ def count(facts):
     return 1 + sum(count(one) for one in facts["needs"])
 
 
+def test_the_line_by_which_a_unit_is_needed(system, tmp_path):
+    (tmp_path / "a").write_text("[Unit]\nAfter=lab.service\nRequires=other.service lab.service\n")
+    system.show += "FragmentPath=%s\n" % (tmp_path / "a")
+    (found,) = unit_start.every(["kubelet.service"])
+    assert [(one["path"], one["line"]) for one in found["needs"]] == [(str(tmp_path / "a"), 3)]
+
+
 # -- conditions -----------------------------------------------------------------------------------------------------------------------------------
 
 def test_conditions_as_busctl_prints_them():
