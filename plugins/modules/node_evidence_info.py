@@ -133,11 +133,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import (
     api_way, boot, command, component_end, component_http, credentials, cri, descriptors, devices, etcd, installer, instances, journal, kubelet,
-    kubelet_end, kubelet_log, limits, manifests, mask, pinning, runner, runtime, scheduler_log, space, swap, system, tls, unit, unit_start, web)
+    kubelet_end, kubelet_log, limits, manifests, mask, pinning, runner, runtime, scheduler_log, space, swap, system, tls, unit, unit_checks, unit_start, web)
 
 # The runner imports collectors by name, which Ansible's packer does not see.
 SHIPPED = (api_way, boot, command, component_end, component_http, credentials, cri, descriptors, devices, etcd, installer, instances, journal, kubelet,
-           kubelet_end, kubelet_log, limits, manifests, mask, pinning, runtime, scheduler_log, space, swap, system, tls, unit, unit_start, web)
+           kubelet_end, kubelet_log, limits, manifests, mask, pinning, runtime, scheduler_log, space, swap, system, tls, unit, unit_checks, unit_start, web)
 
 
 def main():

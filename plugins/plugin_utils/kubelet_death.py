@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import unit_refusal
+from ansible_collections.kubemend.remediation.plugins.module_utils import unit_steps
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import kubelet_starts, kubelet_unit
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_starts import Last, Start
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
@@ -31,7 +31,7 @@ CGROUP, STEP, RESOURCES = "cgroup", "step", "resources"
 
 FOLLOW = 20  # lines that other goroutines may still write between a last word and the exit
 # Statuses of systemd's own, before the program begins: no kubelet ends with them.
-_STATUS = {**dict.fromkeys(range(unit_refusal.FIRST, unit_refusal.LAST + 1), STEP), 203: EXECUTABLE, 205: LIMITS}
+_STATUS = {**dict.fromkeys(range(unit_steps.FIRST, unit_steps.LAST + 1), STEP), 203: EXECUTABLE, 205: LIMITS}
 _FAILED = frozenset(("exit-code",)) | kubelet_unit.START_LIMIT
 
 # (cause, text, what). A text begins where the line does, or behind a colon, a comma or a bracket; "(?P<q…>\d+)" stands for a quoted part.
@@ -190,7 +190,7 @@ def _step(status: int) -> str:
     """The step that systemd could not make, as it writes it; "" for those that have a cause of their own."""
     if _STATUS[status] != STEP:
         return ""
-    name = unit_refusal.STEPS.get(status, ("",))[0]
+    name = unit_steps.STEPS.get(status, ("",))[0]
     return f"{status}/{name}" if name else str(status)
 
 

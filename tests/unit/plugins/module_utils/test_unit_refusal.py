@@ -5,7 +5,7 @@
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import unit_refusal
+from ansible_collections.kubemend.remediation.plugins.module_utils import unit_steps
 from ansible_collections.kubemend.remediation.plugins.module_utils.unit_refusal import refusals
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -62,7 +62,7 @@ def test_a_directory_that_is_there_and_may_not_be_entered_stays_a_reason():
 @pytest.mark.parametrize("result", ["exit-code", "start-limit", "start-limit-hit"])
 def test_each_status_of_systemds_own_is_named(status, result):
     found = only(failed(status, result))
-    name = unit_refusal.STEPS.get(status, ("",))[0]
+    name = unit_steps.STEPS.get(status, ("",))[0]
     assert str(status) in found.what and name in found.what and (found.now, found.past) == (True, True)
 
 
@@ -267,7 +267,8 @@ ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_
 
 
 @PROFILE
-@given(ANYTHING, st.dictionaries(st.sampled_from(sorted({*IDLE, "checks", "paths", "needs", "said", "ended_at", "condition_result", "manual_start"})), ANYTHING))
+@given(ANYTHING, st.dictionaries(st.sampled_from(sorted({*IDLE, "checks", "paths", "needs", "said", "ended_at", "condition_result", "manual_start"})),
+                                 ANYTHING))
 def test_no_type_of_evidence_raises(record, facts):
     for one in refusals(record, facts) + refusals(facts, record):
         assert all(isinstance(text, str) and text.isprintable() for text in (one.what, one.cure, one.line))
