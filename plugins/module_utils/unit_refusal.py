@@ -15,86 +15,15 @@ __metaclass__ = type
 from collections import namedtuple
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.files import one_line
+from ansible_collections.kubemend.remediation.plugins.module_utils.unit_steps import (
+    DETAILS, FIRST, LAST, LIMIT, REASONS, SKIPS, STEPS)
 
 # what: a clause; cure: what is done about it; now: whether a start now would be refused too;
 # past: whether the last attempt was refused by this; line: of the journal; place: (path, line, text).
 Refusal = namedtuple("Refusal", "what cure now past line place")
 
-FIRST, LAST = 200, 245
-# systemd.exec(5), "Process exit codes"; 223 and 234 are not in use, 244 is not in the manual.
-STEPS = {
-    200: ("CHDIR", "enter the working directory", "WorkingDirectory="),
-    201: ("NICE", "set the scheduling priority", "Nice="),
-    202: ("FDS", "close or pass file descriptors", ""),
-    203: ("EXEC", "execute its program", "ExecStart="),
-    204: ("MEMORY", "get memory for the start", ""),
-    205: ("LIMITS", "set a limit", "LimitNOFILE= and its like"),
-    206: ("OOM_ADJUST", "set the OOM score", "OOMScoreAdjust="),
-    207: ("SIGNAL_MASK", "set the signal mask", ""),
-    208: ("STDIN", "open the standard input", "StandardInput="),
-    209: ("STDOUT", "open the standard output", "StandardOutput="),
-    210: ("CHROOT", "change the root directory", "RootDirectory="),
-    211: ("IOPRIO", "set the I/O priority", "IOSchedulingClass="),
-    212: ("TIMERSLACK", "set the timer slack", "TimerSlackNSec="),
-    213: ("SECUREBITS", "set the secure bits", "SecureBits="),
-    214: ("SETSCHEDULER", "set the CPU scheduler", "CPUSchedulingPolicy="),
-    215: ("CPUAFFINITY", "set the CPU affinity", "CPUAffinity="),
-    216: ("GROUP", "change to the group", "Group="),
-    217: ("USER", "change to the user", "User="),
-    218: ("CAPABILITIES", "set the capabilities", "CapabilityBoundingSet="),
-    219: ("CGROUP", "move the process into its cgroup", "Slice="),
-    220: ("SETSID", "make a new session", ""),
-    221: ("CONFIRM", "get a confirmation on the console", "systemd.confirm_spawn="),
-    222: ("STDERR", "open the standard error", "StandardError="),
-    223: ("TCPWRAP", "check the TCP wrapper", "TCPWrapName="),
-    224: ("PAM", "set up the PAM session", "PAMName="),
-    225: ("NETWORK", "set up the network namespace", "PrivateNetwork="),
-    226: ("NAMESPACE", "set up the mount namespace", "ReadWritePaths=, BindPaths= and their like"),
-    227: ("NO_NEW_PRIVILEGES", "disable new privileges", "NoNewPrivileges="),
-    228: ("SECCOMP", "set the system call filter", "SystemCallFilter="),
-    229: ("SELINUX_CONTEXT", "set the SELinux context", "SELinuxContext="),
-    230: ("PERSONALITY", "set the personality", "Personality="),
-    231: ("APPARMOR", "set the AppArmor profile", "AppArmorProfile="),
-    232: ("ADDRESS_FAMILIES", "restrict address families", "RestrictAddressFamilies="),
-    233: ("RUNTIME_DIRECTORY", "make the runtime directory", "RuntimeDirectory="),
-    235: ("CHOWN", "change the owner of a socket", ""),
-    236: ("SMACK_PROCESS_LABEL", "set the SMACK label", "SmackProcessLabel="),
-    237: ("KEYRING", "set up the kernel keyring", "KeyringMode="),
-    238: ("STATE_DIRECTORY", "make the state directory", "StateDirectory="),
-    239: ("CACHE_DIRECTORY", "make the cache directory", "CacheDirectory="),
-    240: ("LOGS_DIRECTORY", "make the logging directory", "LogsDirectory="),
-    241: ("CONFIGURATION_DIRECTORY", "make the configuration directory",
-          "ConfigurationDirectory="),
-    242: ("NUMA_POLICY", "set the NUMA policy", "NUMAPolicy="),
-    243: ("CREDENTIALS", "set up the credentials", "LoadCredential="),
-    245: ("BPF", "apply the BPF restrictions", "RestrictFileSystems="),
-}
-# Result= of a service, systemd 219 to 257, and what it means. start-limit: up to 229.
-RESULTS = {
-    "success": "", "exit-code": "", "signal": "", "core-dump": "",
-    "resources": "systemd could not set up its start",
-    "protocol": "it did not report its start as its Type= says",
-    "timeout": "it did not start or end in time",
-    "watchdog": "it did not answer systemd's watchdog",
-    "oom-kill": "the kernel killed a process of it for lack of memory",
-    "start-limit-hit": "it ended too often", "start-limit": "it ended too often",
-    "exec-condition": "its ExecCondition= said no",
-}
 RUNS = ("active", "reloading")
 AGAIN = ("auto-restart", "auto-restart-queued")
-SKIPS = ("was skipped because", "Condition check resulted in", "start condition failed",
-         "ConditionPathExists", "condition check")
-# Lines with the reason at their end. DETAILS name the path too where there is one (since 235);
-# "Failed to run 'start' task" is of every version, "Failed to spawn" of 253 and newer.
-DETAILS = ("Failed to set up ", "Changing to the requested working directory failed",
-           "Unable to locate executable", "Failed to load environment files",
-           "Failed to determine user credentials", "Failed to determine group credentials",
-           "Failed to determine supplementary groups", "Failed to create cgroup",
-           "Failed to attach to cgroup", "Failed to adjust resource limit", "Failed to execute ",
-           "Failed to prepare filename", "Failed to change ownership")
-REASONS = DETAILS + ("Failed at step ", "Failed to run 'start", "Failed to spawn",
-                     "Failed to fork", "Failed to acquire control group")
-LIMIT = ("Start request repeated too quickly", "start request repeated too quickly")
 GONE = "No such file or directory"
 STATES = {"missing": "is missing", "no_directory": "is not a directory",
           "no_file": "is not a file", "not_executable": "is not an executable file"}
@@ -225,17 +154,20 @@ def _unmet(known, rows, asserts):
     failing = _failing(rows, lambda one: _met(one, refused))
     if not failing and (not refused or known.get("result") == "exec-condition"):
         return None
-    is_now = bool(failing) or not rows
+    unseen = [one for one in rows if _met(one, True) is None] if not failing else []
+    is_now = bool(failing or unseen) or not rows
     failing = failing or _failing(rows, lambda one: one.get("last")) or []
     # A daemon-reload makes systemd forget which of them it was.
-    failing = failing or (rows if len(rows) == 1 else [])
-    texts = [_shown(one, is_now) for one in failing[:3]]
-    verb = "refuses" if asserts else "skips"
+    failing = failing or unseen or (rows if len(rows) == 1 else [])
+    verb = "is not met" if is_now else "was not met"
+    if unseen:
+        verb = "may not be met"
+    texts = [_shown(one, verb) for one in failing[:3]]
     told = " and ".join(texts) or "%s %s of it was not met" % (
         "an" if asserts else "a", word)
     at = _text(known.get(word + "_at"), 60)
     if is_now:
-        what = "systemd %s its start: %s" % (verb, told)
+        what = "systemd %s its start: %s" % ("refuses" if asserts else "skips", told)
     else:
         what = "systemd %s its last start%s: %s" % (
             "refused" if asserts else "skipped", " (%s)" % at if at else "", told)
@@ -263,10 +195,9 @@ def _failing(rows, met):
     return plain + (triggers if none_met else [])
 
 
-def _shown(one, is_now):
-    seen = _text(one.get("seen"))
-    verb = "is not met" if is_now else "was not met"
-    return "%s %s%s" % (_text(one.get("text")), verb, " (%s)" % seen if seen and is_now else "")
+def _shown(one, verb):
+    seen = _text(one.get("seen")) if one.get("met") is False else ""
+    return "%s %s%s" % (_text(one.get("text")), verb, " (%s)" % seen if seen else "")
 
 
 # -- the units that it needs ----------------------------------------------------------------------
@@ -287,9 +218,11 @@ def _needed(known, one, why, line):
     line_of = _said(known, "Dependency failed for", "failed with result 'dependency'")
     never = known.get("condition_result") is None and known.get("active_state") == "inactive"
     what = "systemd does not start it: %s=%s %s" % (how, name, why)
-    cure = ("see journalctl -u %s and systemctl status %s, and start that first (systemctl start "
-            "%s); or take it out of %s= where systemctl cat shows it" % (name, name, name, how))
-    return Refusal(what, cure, True, bool(line_of) or never, line or line_of, None)
+    place = _place(one)
+    cure = ("see journalctl -u %s, and start that first (systemctl start %s); or take it out of "
+            "%s=%s" % (name, name, how, _where(place) or " where systemctl cat shows it"))
+    shown = place + ("%s=%s" % (how, name),) if place else None
+    return Refusal(what, cure, True, bool(line_of) or never, line or line_of, shown)
 
 
 def _lacking(one, depth):
@@ -310,7 +243,8 @@ def _lacking(one, depth):
     if how == "Requires" and not failed:  # what a condition skips does not fail
         own = [found for found in own if not found.what.startswith("systemd skips")]
     if failed:
-        return "failed (%s)%s" % (_ending(one), ": " + own[0].what if own else ""), _last(one)
+        clause = ": " + own[0].what if own else _program(one)
+        return "failed (%s)%s" % (_ending(one), clause), _last(one)
     if own:
         return "would not start either: %s" % own[0].what, own[0].line
     if _text(one.get("name")).endswith(".device") and active == "inactive":
@@ -325,6 +259,15 @@ def _ending(one):
     if status:
         words.append("status %d%s" % (status, "/" + step[0] if step else ""))
     return ", ".join(words) or "nothing is known of its end"
+
+
+def _program(one):
+    """Its program that ended badly, as a clause."""
+    rows = [row for row in _items(one.get("paths")) if _number(row.get("ended"))]
+    if not rows:
+        return ""
+    return ": its %s=%s ended with %d" % (
+        _text(rows[0].get("setting"), 40), _text(rows[0].get("name")), rows[0]["ended"])
 
 
 def _last(one):

@@ -134,12 +134,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import (
     api_way, boot, command, component_end, component_http, credentials, cri, descriptors, devices, etcd, installer, instances, journal, kubelet,
     kubelet_end, kubelet_log, largest, limits, manifests, mask, pinning, pressure, runner, runtime, scheduler_log, space, swap, system, tls, unit,
-    unit_start, web)
+    unit_checks, unit_start, web)
 
 # The runner imports collectors by name, which Ansible's packer does not see.
 SHIPPED = (api_way, boot, command, component_end, component_http, credentials, cri, descriptors, devices, etcd, installer, instances, journal, kubelet,
            kubelet_end, kubelet_log, largest, limits, manifests, mask, pinning, pressure, runtime, scheduler_log, space, swap, system, tls, unit,
-           unit_start, web)
+           unit_checks, unit_start, web)
 
 
 def main():

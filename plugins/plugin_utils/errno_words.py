@@ -22,9 +22,9 @@ CGROUPS = "/sys/fs/cgroup"
 
 _ERRNO = re.compile(f"(?:{MANY_IN_SYSTEM}|{NO_SPACE}|{QUOTA}|{MANY_FILES}|{READ_ONLY}|{NO_MEMORY})",
                     re.IGNORECASE)
-_PATH = re.compile(r"(?<![\w./:])(/[^\s:\"'\\,;)\]]+)")
-_OPERATION = re.compile(r"(?:^|[\s\"'(])(\w+) +[\\\"']*/[^:]*$")
-_INOTIFY = re.compile(r"i?notify|\bwatch", re.IGNORECASE)
+_PATH = re.compile(r"(?<![\w./:])(/[^\s\"'\\,;)\]]+)")
+_OPERATION = re.compile(r"(?:^|[\s\"'(])(\w+) +[\\\"']*/.*$")
+_INOTIFY = re.compile(r"i?notify|\bwatch(?:er|es|ing)?\b", re.IGNORECASE)
 _KEYS = re.compile(r"key ?ring|session key|\bkeyctl|\badd_key", re.IGNORECASE)
 _CGROUP = re.compile(r"\bcgroups?\b|\bcpuset\.|cgroup\.procs", re.IGNORECASE)
 _CPUSET = re.compile(r"cpuset", re.IGNORECASE)

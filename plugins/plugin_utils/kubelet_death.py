@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import unit_refusal
+from ansible_collections.kubemend.remediation.plugins.module_utils import unit_steps
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import kubelet_starts, kubelet_unit, refused_words
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_starts import Last, Start
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.kubelet_unit import Unit
@@ -31,7 +31,7 @@ CGROUP, STEP, RESOURCES = "cgroup", "step", "resources"
 
 FOLLOW = 20  # lines that other goroutines may still write between a last word and the exit
 # Statuses of systemd's own, before the program begins: no kubelet ends with them.
-_STATUS = {**dict.fromkeys(range(unit_refusal.FIRST, unit_refusal.LAST + 1), STEP), 203: EXECUTABLE, 205: LIMITS}
+_STATUS = {**dict.fromkeys(range(unit_steps.FIRST, unit_steps.LAST + 1), STEP), 203: EXECUTABLE, 205: LIMITS}
 _FAILED = frozenset(("exit-code",)) | kubelet_unit.START_LIMIT
 
 # (cause, text, what). A text begins where the line does, or behind a colon, a comma or a bracket; "(?P<q…>\d+)" stands for a quoted part.
@@ -86,7 +86,7 @@ _TEXTS = tuple((cause, re.compile(r"(?:^|[:,] |\[)(?:" + text + ")"), what) for 
     # k/k#112364, minikube#4500
     (PORT_IN_USE, r"listen (?:tcp|udp)[46]? (?P<w>\S+): bind: address already in use", "{w}"),
     # k/k#61937, k/k#96701: the errno is of the cgroup file system, and no disk is full
-    (CGROUP, r"(?P<v>\w{1,40}) (?P<w>/sys/fs/cgroup[^:]*): (?P<x>no space left on device|cannot allocate memory|read-only file system|permission denied"
+    (CGROUP, r"(?P<v>\w{1,40}) (?P<w>/sys/fs/cgroup\S*): (?P<x>no space left on device|cannot allocate memory|read-only file system|permission denied"
              r"|operation not permitted|device or resource busy|no such file or directory|invalid argument|input/output error)", "{v} {w}: {x}"),
     # Only with the path that it is about, on a file system that is on a disk or in memory
     (DISK_FULL, r"(?:mkdir|mkdirat|open|openat|write|rename|symlink|link|create|truncate|sync|fsync|close|copy) "
@@ -200,7 +200,7 @@ def _step(status: int) -> str:
     """The step that systemd could not make, as it writes it; "" for those that have a cause of their own."""
     if _STATUS[status] != STEP:
         return ""
-    name = unit_refusal.STEPS.get(status, ("",))[0]
+    name = unit_steps.STEPS.get(status, ("",))[0]
     return f"{status}/{name}" if name else str(status)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import unit_refusal
+from ansible_collections.kubemend.remediation.plugins.module_utils import unit_steps
 
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 RUNNING, STARTING, LOOPING, GAVE_UP, FAILED, STOPPED, STOPPING, FENCED, ABSENT = (
@@ -185,7 +185,7 @@ def _down(one: Unit) -> State:
 
 
 def _ending(one: Unit) -> str:
-    means = f": {unit_refusal.RESULTS[one.result]}" if one.result in _TOLD else ""
+    means = f": {unit_steps.RESULTS[one.result]}" if one.result in _TOLD else ""
     words = [f"result {one.result}{means}"] if one.result else []
     words += [f"status {one.status}"] if one.status is not None and one.result in ("exit-code", "signal", "core-dump") else []
     return ", ".join(words) or "nothing is known of its end"

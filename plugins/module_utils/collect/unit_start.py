@@ -4,8 +4,7 @@
 """PRIVATE to this collection: collector unit_start: what systemd checks before it starts a unit.
 
 systemd remembers how its last attempt went. What it checks are mostly paths, so that this looks at
-them as they are now. `systemctl show` does not print conditions (up to 257 at least): busctl does,
-and where there is no busctl the unit's files are read.
+them as they are now.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -17,7 +16,7 @@ import stat
 import time
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import (
-    command, files, unit, unit_mask)
+    command, files, unit, unit_checks, unit_mask)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.command import (
     CommandError)
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect.spec import (
@@ -31,8 +30,7 @@ PROPERTIES = ("Id", "LoadState", "LoadError", "ActiveState", "SubState", "Result
               "RootDirectory", "RootImage", "User", "Group", "DynamicUser", "EnvironmentFiles",
               "ExecStart", "ExecStartPre", "FragmentPath", "DropInPaths", "After") + HOW
 RUNS = ("active", "reloading")
-OBJECT = "/org/freedesktop/systemd1/unit/"
-UNITS, DEPTH, CHECKS, PATHS, FILES = 8, 3, 40, 20, 40
+UNITS, DEPTH, PATHS, FILES = 8, 3, 20, 40
 LINES, READ_BYTES, KEPT, LONGEST = 80, 128 * 1024, 8, 300
 # Where the drop-ins of a unit lie whose own file a mask hides.
 DROPINS = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
@@ -72,9 +70,10 @@ def _facts(block, end, left, depth):
     left[0] -= 1
     name = one("Id")
     written = settings(_files(block, name))
-    if one("LoadState") == "masked":
+    masked = one("LoadState") == "masked"
+    if masked:
         block = dict(block, **_behind(written))
-    checks, source = _checks(name, written, one("LoadState") == "masked", end)
+    checks, source = unit_checks.checks(name, written, _left(end), not masked)
     return {
         "name": name, "load_state": one("LoadState"), "load_error": _message(one("LoadError")),
         "active_state": one("ActiveState"), "sub_state": one("SubState"), "result": one("Result"),
@@ -84,7 +83,7 @@ def _facts(block, end, left, depth):
         "assert_result": _tested(one, "Assert"), "assert_at": one("AssertTimestamp"),
         "ended_at": _moment(_number(one("InactiveEnterTimestampMonotonic"))),
         "checks": checks, "checks_from": source, "paths": paths(block, written),
-        "needs": _needs(block, end, left, depth), "said": said(name, _left(end)),
+        "needs": _needs(block, written, end, left, depth), "said": said(name, _left(end)),
     }
 
 
@@ -112,8 +111,8 @@ def _message(value):
 
 # -- the units that it needs ----------------------------------------------------------------------
 
-def _needs(block, end, left, depth):
-    """facts() of the units that it needs and that do not run, with how it needs them."""
+def _needs(block, written, end, left, depth):
+    """facts() of the units that it needs and that do not run, with how and by which line."""
     after = set(word for value in block.get("After", []) for word in value.split())
     wanted = [(word, how) for how in HOW for value in block.get(how, []) for word in value.split()]
     names = sorted(set(word for word, dummy in wanted))
@@ -129,158 +128,17 @@ def _needs(block, end, left, depth):
         idle = other and (other.get("ActiveState", [""])[0] not in RUNS)
         if idle and left[0] > 0 and time.monotonic() < end:
             facts = _facts(other, end, left, depth - 1)
-            found.append(dict(facts, how=how, ordered=name in after))
+            path, line = _line_of(written, how, name)
+            found.append(dict(facts, how=how, ordered=name in after, path=path, line=line))
     return found
 
 
-# -- conditions and asserts -----------------------------------------------------------------------
-
-def _checks(name, written, masked, end):
-    """(its conditions and asserts, where they were read): by busctl, else by the unit's files."""
-    told = None if masked else [
-        _by_bus(name, what, _left(end)) for what in ("Conditions", "Asserts")]
-    if told and None not in told:
-        rows, source = told[0] + told[1], "busctl"
-    else:
-        rows, source = _by_files(written), "files"
-    return [_check(row, written) for row in rows[:CHECKS]], source
-
-
-def _by_bus(name, what, seconds):
-    """[(type, trigger, negate, parameter, result)]; None where busctl does not tell."""
-    argv = ["busctl", "--system", "get-property", "org.freedesktop.systemd1", OBJECT + label(name),
-            "org.freedesktop.systemd1.Unit", what]
-    try:
-        return rows_of(command.run(argv, seconds))
-    except (CommandError, OSError):
-        return None
-
-
-def label(name):
-    """A unit's name as a part of an object's path."""
-    found = ""
-    for index, char in enumerate(name.encode("utf-8", "surrogateescape")):
-        letter = chr(char)
-        plain = char < 128 and (letter.isalpha() or (letter.isdigit() and index > 0))
-        found += letter if plain else "_%02x" % char
-    return found
-
-
-def rows_of(text):
-    """The rows of `a(sbbsi) N "Type" trigger negate "parameter" result …`; None for other text."""
-    words = unit.words(text)
-    if len(words) < 2 or words[0] != "a(sbbsi)" or not words[1].isdecimal():
-        return None
-    rows, rest = [], words[2:]
-    while len(rest) >= 5:
-        kind, trigger, negate, parameter, result = rest[:5]
-        last = {"1": True, "-1": False}.get(result)  # 0: not tested; else an error
-        rows.append((kind, trigger == "true", negate == "true", parameter, last))
-        rest = rest[5:]
-    return rows if len(rows) == int(words[1]) else None
-
-
-def _by_files(written):
-    """The same from the lines of [Unit]; an empty value takes back all those before it."""
-    found = {"Condition": [], "Assert": []}
-    for section, key, value, dummy_path, dummy_line in written:
-        kind = next((kind for kind in found if section == "[Unit]" and key.startswith(kind)), None)
-        if kind and not value:
-            found[kind] = []
-        elif kind:
-            trigger = value.startswith("|")
-            bare = value[1:].strip() if trigger else value
-            negate = bare.startswith("!")
-            bare = bare[1:].strip() if negate else bare
-            found[kind].append((key, trigger, negate, bare, None))
-    return found["Condition"] + found["Assert"]
-
-
-def _check(row, written):
-    """{text, assert, trigger, met, last, seen, path, line} of one condition or assert.
-
-    met: whether it holds now, None where this cannot tell; last: what systemd found.
-    """
-    kind, trigger, negate, parameter, last = row
-    marks = ("|" if trigger else "") + ("!" if negate else "")
-    bare = kind[len("Assert"):] if kind.startswith("Assert") else kind[len("Condition"):]
-    # What a file says may hold a specifier (%), which systemd has replaced.
-    holds, seen = (None, "") if "%" in parameter else holds_now(bare, parameter)
-    place = _place(written, kind, marks + parameter)
-    return {"text": files.one_line("%s=%s%s" % (kind, marks, parameter), LONGEST),
-            "assert": kind.startswith("Assert"), "trigger": trigger,
-            "met": None if holds is None else holds != negate, "last": last,
-            "seen": files.one_line(seen, LONGEST), "path": place[0], "line": place[1]}
-
-
-def holds_now(kind, parameter):
-    """(whether such a check of a path holds now, what is there); None where it cannot be told."""
-    if kind == "PathExistsGlob":
-        return _glob(parameter)
-    test = TESTS.get(kind)
-    if test is None or not parameter.startswith("/"):
-        return None, ""
-    try:
-        return test(parameter)
-    except OSError as error:
-        gone = files.reason(error) == "missing"
-        return (False if gone else None), "%s %s" % (
-            parameter, "is missing" if gone else "cannot be read (%s)" % files.reason(error))
-
-
-def _glob(pattern):
-    import glob  # brings re
-    found = next(glob.iglob(pattern), None)
-    return found is not None, "" if found else "nothing matches %s" % pattern
-
-
-def _exists(path):
-    os.stat(path)
-    return True, "%s exists" % path
-
-
-def _directory(path):
-    found = stat.S_ISDIR(os.stat(path).st_mode)
-    return found, "%s is %sa directory" % (path, "" if found else "not ")
-
-
-def _link(path):
-    found = stat.S_ISLNK(os.lstat(path).st_mode)
-    return found, "%s is %sa symbolic link" % (path, "" if found else "not ")
-
-
-def _mount(path):
-    real = os.path.realpath(path)
-    os.stat(real)
-    found = os.path.ismount(real)
-    return found, "%s is %sa mount point" % (path, "" if found else "not ")
-
-
-def _writable(path):
-    found = not os.statvfs(path).f_flag & os.ST_RDONLY
-    return found, "the file system of %s is %s" % (path, "writable" if found else "read-only")
-
-
-def _filled(path):
-    found = bool(os.listdir(path))
-    return found, "%s is %sempty" % (path, "not " if found else "")
-
-
-def _file_filled(path):
-    now = os.stat(path)
-    found = stat.S_ISREG(now.st_mode) and now.st_size > 0
-    return found, "%s is %s" % (path, "a file with content" if found else "empty or no file")
-
-
-def _executable(path):
-    now = os.stat(path)
-    found = stat.S_ISREG(now.st_mode) and bool(now.st_mode & 0o111)
-    return found, "%s is %s" % (path, "executable" if found else "not an executable file")
-
-
-TESTS = {"PathExists": _exists, "PathIsDirectory": _directory, "PathIsSymbolicLink": _link,
-         "PathIsMountPoint": _mount, "PathIsReadWrite": _writable, "DirectoryNotEmpty": _filled,
-         "FileNotEmpty": _file_filled, "FileIsExecutable": _executable}
+def _line_of(written, key, word):
+    """(path, line) of the last line of this key with this word; (None, None) for none."""
+    for dummy, other, text, path, line in reversed(written):
+        if other == key and word in text.split():
+            return path, line
+    return None, None
 
 
 # -- paths, user and group ------------------------------------------------------------------------
@@ -298,10 +156,11 @@ def paths(block, written=()):
     if not one("RootDirectory") and not one("RootImage"):
         place = one("WorkingDirectory")
         if place.startswith("/"):  # neither ~, nor optional (!/path, of old ones -/path)
-            found.append(_path("WorkingDirectory", place, _directory, "no_directory", written))
+            found.append(_path("WorkingDirectory", place, unit_checks.directory, "no_directory",
+                               written))
         for key in ("ExecStartPre", "ExecStart"):
-            found += [dict(_path(key, name, _executable, "not_executable", written), ended=ended)
-                      for name, ended in _programs(block, key)]
+            found += [dict(_path(key, name, unit_checks.executable, "not_executable", written),
+                           ended=ended) for name, ended in _programs(block, key)]
     found += [_path("EnvironmentFile", name, _file, "no_file", written)
               for name in _environment(block)]
     if one("DynamicUser") != "yes":
@@ -346,7 +205,7 @@ def _path(setting, name, test, wrong, written):
     state, changed = "ok", None
     try:
         if any(char in name for char in "*?["):
-            state = "ok" if _glob(name)[0] else "missing"
+            state = "ok" if unit_checks.matches(name)[0] else "missing"
         else:
             changed = round(os.stat(name).st_ctime, 1)
             state = "ok" if test(name)[0] else wrong
@@ -431,14 +290,6 @@ def settings(places):
                 key, dummy, value = line.partition("=")
                 found.append((section, key.strip(), value.strip(), path, number))
     return found
-
-
-def _place(written, key, value):
-    """(path, line) of the last line that sets this; (None, None) where no file shows it so."""
-    for dummy, other, text, path, line in reversed(written):
-        if other == key and value in (text, text.strip('"'), text.replace(" ", "")):
-            return path, line
-    return None, None
 
 
 def _place_of(written, key, name):

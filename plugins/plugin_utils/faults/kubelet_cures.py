@@ -107,6 +107,8 @@ def started(kind: str, unit: str) -> str:
     """How it is started once the cause is gone."""
     if kind == kubelet_unit.LOOPING:
         return f"systemd starts it again by itself within seconds, or systemctl restart {unit} at once"
+    if kind == kubelet_unit.STOPPED:
+        return f"systemctl start {unit}"
     return f"systemctl reset-failed {unit} and systemctl start {unit}"
 
 

@@ -5,7 +5,7 @@
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import unit_refusal
+from ansible_collections.kubemend.remediation.plugins.module_utils import unit_steps
 from ansible_collections.kubemend.remediation.plugins.module_utils.unit_refusal import refusals
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -62,7 +62,7 @@ def test_a_directory_that_is_there_and_may_not_be_entered_stays_a_reason():
 @pytest.mark.parametrize("result", ["exit-code", "start-limit", "start-limit-hit"])
 def test_each_status_of_systemds_own_is_named(status, result):
     found = only(failed(status, result))
-    name = unit_refusal.STEPS.get(status, ("",))[0]
+    name = unit_steps.STEPS.get(status, ("",))[0]
     assert str(status) in found.what and name in found.what and (found.now, found.past) == (True, True)
 
 
@@ -147,6 +147,11 @@ def test_one_of_which_a_reload_made_systemd_forget_the_result_is_named_where_it_
     assert "ConditionPathExists=/x" not in only(dict(IDLE, checks=[one, one], condition_result=False)).what
 
 
+def test_one_that_nobody_knows_anything_of_may_be_why():
+    found = only(dict(IDLE, checks=[check(met=True, last=None), check("ConditionHost=x", None, None)], condition_result=False))
+    assert found.now is True and "ConditionHost=x may not be met" in found.what and "ConditionPathExists" not in found.what
+
+
 def test_one_that_would_not_be_met_now_did_not_refuse_the_last_start():
     found = only(dict(IDLE, checks=[check()], condition_result=True))
     assert (found.now, found.past) == (True, False)
@@ -199,6 +204,7 @@ UNMET = {"checks": [check()], "condition_result": False}
 @pytest.mark.parametrize(("one", "word"), [
     (needed(**LOST), "result exit-code, status 1"), (needed("BindsTo", False, **LOST), "status 1"),
     (needed(active_state="activating", sub_state="auto-restart", result="exit-code", exec_main_status=203), "203/EXEC"),
+    (needed(paths=[{"setting": "ExecStart", "name": "/bin/false", "state": "ok", "ended": 1}], **LOST), "ExecStart=/bin/false ended with 1"),
     (needed(ordered=False, load_state="not-found"), "is not there"), (needed(load_state="masked"), "is masked"),
     (needed(load_state="bad-setting", load_error="why"), "why"), (needed("Requisite"), "is not active"),
     (needed("BindsTo", **UNMET), "ConditionPathExists=/x"), (needed(paths=[MISSING]), "/var/lib/kubelet is missing"),
@@ -217,6 +223,11 @@ def test_a_unit_that_systemd_starts_first_is_no_reason(one):
 def test_a_dependency_refused_the_last_start_where_its_journal_says_so_or_it_was_never_tried():
     tried = dict(IDLE, needs=[needed(**LOST)], condition_result=True)
     assert only(tried).past is False and only(dict(tried, condition_result=None)).past is True
+
+
+def test_the_line_that_makes_it_needed_is_shown():
+    found = only(dict(IDLE, needs=[needed(path="/a.conf", line=3, **LOST)]))
+    assert found.place == ("/a.conf", 3, "Requires=mounts.service") and "/a.conf, line 3" in found.cure
 
 
 def test_units_that_need_each_other_end():
@@ -256,7 +267,8 @@ ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_
 
 
 @PROFILE
-@given(ANYTHING, st.dictionaries(st.sampled_from(sorted({*IDLE, "checks", "paths", "needs", "said", "ended_at", "condition_result", "manual_start"})), ANYTHING))
+@given(ANYTHING, st.dictionaries(st.sampled_from(sorted({*IDLE, "checks", "paths", "needs", "said", "ended_at", "condition_result", "manual_start"})),
+                                 ANYTHING))
 def test_no_type_of_evidence_raises(record, facts):
     for one in refusals(record, facts) + refusals(facts, record):
         assert all(isinstance(text, str) and text.isprintable() for text in (one.what, one.cure, one.line))

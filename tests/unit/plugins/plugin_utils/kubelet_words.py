@@ -185,6 +185,8 @@ CASES = [
           'device"', file="kubelet.go:1"), 1, "cgroup", "mkdir /sys/fs/cgroup/memory/kubepods: no space left on device"),
     (fatal("Failed to start ContainerManager mkdir /sys/fs/cgroup/memory/kubepods: cannot allocate memory"), 255, "cgroup",
      "mkdir /sys/fs/cgroup/memory/kubepods: cannot allocate memory"),
+    (failed("failed to run Kubelet: write /sys/fs/cgroup/cpuset/a.slice:cri-containerd:1/cpuset.cpus: no space left on device"), 1, "cgroup",
+     "write /sys/fs/cgroup/cpuset/a.slice:cri-containerd:1/cpuset.cpus: no space left on device"),
     (failed("failed to run Kubelet: mkdir /sys/fs/cgroup/kubepods: read-only file system"), 1, "cgroup",
      "mkdir /sys/fs/cgroup/kubepods: read-only file system"),
     (failed("failed to run Kubelet: write /var/lib/kubelet/x: disk quota exceeded"), 1, "disk_full", "/var/lib/kubelet/x"),

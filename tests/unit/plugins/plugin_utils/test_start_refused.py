@@ -160,7 +160,8 @@ def test_the_journal_names_what_old_evidence_lacks(node):
 
 
 def test_words_of_the_kubelet_itself_are_none_of_systemds(node):
-    lines = [entry("kubelet.service: Failed at step CHDIR spawning /x: a lie"), systemd("kubelet.service: Main process exited, code=exited, status=226/NAMESPACE")]
+    lines = [entry("kubelet.service: Failed at step CHDIR spawning /x: a lie"),
+             systemd("kubelet.service: Main process exited, code=exited, status=226/NAMESPACE")]
     assert "a lie" not in node.set({**FAILED, "exec_main_status": 226}, None, lines).finding().summary
 
 

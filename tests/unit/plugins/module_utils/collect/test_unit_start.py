@@ -8,7 +8,7 @@ import os
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils import unit_refusal
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, spec, unit, unit_start
+from ansible_collections.kubemend.remediation.plugins.module_utils.collect import command, spec, unit, unit_checks, unit_start
 
 SHOW = """\
 Result=exit-code
@@ -125,17 +125,24 @@ def count(facts):
     return 1 + sum(count(one) for one in facts["needs"])
 
 
+def test_the_line_by_which_a_unit_is_needed(system, tmp_path):
+    (tmp_path / "a").write_text("[Unit]\nAfter=lab.service\nRequires=other.service lab.service\n")
+    system.show += "FragmentPath=%s\n" % (tmp_path / "a")
+    (found,) = unit_start.every(["kubelet.service"])
+    assert [(one["path"], one["line"]) for one in found["needs"]] == [(str(tmp_path / "a"), 3)]
+
+
 # -- conditions -----------------------------------------------------------------------------------------------------------------------------------
 
 def test_conditions_as_busctl_prints_them():
-    assert unit_start.rows_of(CONDITIONS) == [("ConditionPathExists", False, True, "/a b\\x20c", False), ("ConditionKernelVersion", True, False, ">1", None)]
-    assert unit_start.rows_of("a(sbbsi) 0\n") == []
+    assert unit_checks.rows_of(CONDITIONS) == [("ConditionPathExists", False, True, "/a b\\x20c", False), ("ConditionKernelVersion", True, False, ">1", None)]
+    assert unit_checks.rows_of("a(sbbsi) 0\n") == []
     for text in ("", "a(sbbsi) 2", "a(ss) 0", "Failed to get property", 'a(sbbsi) x "a"', CONDITIONS[:60]):
-        assert unit_start.rows_of(text) is None
+        assert unit_checks.rows_of(text) is None
 
 
 def test_the_name_of_an_object():
-    assert unit_start.label("kubelet.service") == "kubelet_2eservice" and unit_start.label("4-a.mount") == "_34_2da_2emount"
+    assert unit_checks.label("kubelet.service") == "kubelet_2eservice" and unit_checks.label("4-a.mount") == "_34_2da_2emount"
 
 
 def test_without_busctl_the_units_files_are_read(system, tmp_path):
@@ -165,14 +172,14 @@ def test_what_can_be_looked_at_is_looked_at_now(tmp_path, kind, name, met):
     (tmp_path / "program").chmod(0o755)
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("/gone-for-good")
-    assert unit_start.holds_now(kind, os.path.join(str(tmp_path), name))[0] is met
+    assert unit_checks.holds_now(kind, os.path.join(str(tmp_path), name))[0] is met
 
 
 def test_what_nobody_may_see_is_not_known(monkeypatch):
     def denied(_path):
         raise PermissionError(13, "Permission denied")
-    monkeypatch.setitem(unit_start.TESTS, "PathExists", denied)
-    assert unit_start.holds_now("PathExists", "/x")[0] is None and unit_start.holds_now("PathExists", "relative")[0] is None
+    monkeypatch.setitem(unit_checks.TESTS, "PathExists", denied)
+    assert unit_checks.holds_now("PathExists", "/x")[0] is None and unit_checks.holds_now("PathExists", "relative")[0] is None
 
 
 # -- paths ------------------------------------------------------------------------------------------------------------------------------------------
