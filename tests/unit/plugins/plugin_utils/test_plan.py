@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 
-
 import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster, judge, model, plan, remedies
 
