@@ -23,7 +23,7 @@ REMEDIES = {
                       "member, and start none with --force-new-cluster, while the others can come back",
     writes.NO_ETCD: "bring etcd back: what is found of its manifests, kubelets and hosts says why it is down (crictl ps -a --name etcd, crictl logs)",
     "": "see what the API servers and etcd say of writes (crictl logs of kube-apiserver and etcd: no space, no leader, timeouts, a full disk, a webhook that "
-        "refuses every lease)",
+        "refuses every lease), and whether those who write are let in at all (certificates that have expired)",
 }
 
 # What only the present state of the API clears: unknown, not clear, while nothing is written.
