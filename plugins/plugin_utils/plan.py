@@ -114,7 +114,8 @@ def plan(findings: Iterable[Finding], clusters: Iterable[Cluster], document_of: 
         group = _written(by_key[finding.cluster], _group(remedy, Scene(finding, by_key[finding.cluster], document, consent, document_of)))
         made += [(number, tuple(replace(step, cluster=finding.cluster) for step in group))] if group else []
     if probe:
-        made += [(-1, tuple(replace(step, cluster=key) for step in _written(by_key[key], (probe(by_key[key]),)))) for key in dict.fromkeys(group[0].cluster for dummy, group in made)]
+        keys = dict.fromkeys(group[0].cluster for dummy, group in made)
+        made += [(-1, tuple(replace(step, cluster=key) for step in _written(by_key[key], (probe(by_key[key]),)))) for key in keys]
     made.sort(key=lambda one: (_order(one[1], masters), one[0]))
     steps: list[Step] = []
     for step, why in _rows(group for dummy, group in made):

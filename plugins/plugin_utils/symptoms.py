@@ -54,9 +54,9 @@ SYMPTOMS = {
         Symptom(
             name="node_unreachable",
             title="A node is NotReady or unreachable",
-            causes=("KM115", "KM512", "KM525", "KM526", "KM511", "KM114", "KM503", "KM508", "KM502", "KM501", "KM504", "KM505", "KM506", "KM507", "KM510", "KM515",
-                    "KM516", "KM517", "KM524", "KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM309", "KM310", "KM401", "KM402", "KM403",
-                    "KM409", "KM411", "KM520", "KM521", "KM527", "KM522", "KM528", "KM509", "KM518", "KM519", "KM523", "KM514", "KM513"),
+            causes=("KM115", "KM512", "KM525", "KM526", "KM511", "KM114", "KM503", "KM508", "KM502", "KM501", "KM504", "KM505", "KM506", "KM507", "KM510",
+                    "KM515", "KM516", "KM517", "KM524", "KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM309", "KM310", "KM401", "KM402",
+                    "KM403", "KM409", "KM411", "KM520", "KM521", "KM527", "KM522", "KM528", "KM509", "KM518", "KM519", "KM523", "KM514", "KM513"),
         ),
         Symptom(
             name="pods_stay_pending",

@@ -110,7 +110,7 @@ def why(cluster: Cluster) -> str:
     """One sentence that refuses what needs a write; empty where writes are accepted, or nobody knows."""
     if not refused(cluster):
         return ""
-    told = state(cluster).told
+    told = state(cluster).told.partition("; ")[0]
     return f"the cluster accepts no writes ({CODE}{f': {told}' if told else ''}), and this needs one"
 
 
@@ -179,8 +179,7 @@ def _read(cluster: Cluster, found: list[Lease]) -> tuple[Proof, ...]:
     last = max(found, key=lambda one: one.renewed)
     read = ages.now(cluster, "locks")
     at = f", read at {read:%Y-%m-%dT%H:%M:%SZ}" if read is not None else ""
-    return (Proof("api", cluster.api_host, object=f"the newest of {len(found)} leases: {last.name}",
-                  text=f"renewed at {last.renewed:%Y-%m-%dT%H:%M:%SZ}, {max(0.0, last.least):.0f} s ago{at}"),)
+    return (Proof("api", cluster.api_host, object=f"the newest of {len(found)} leases: {last.name}", text=f"renewed at {last.renewed:%Y-%m-%dT%H:%M:%SZ}{at}"),)
 
 
 # What etcd says.
@@ -245,7 +244,8 @@ def _alarm(cluster: Cluster, kind: str, raised: list[tuple[Host, Mapping[str, An
     names = _members(cluster)
     ids = sorted({one for _host, _status, found in raised for one in found})
     where = f" of member {and_others([names.get(one, one) for one in ids])}" if ids else ""
-    sizes = [text for host, status, _ids in raised if (text := _sizes(host, status))]
+    full = [one for one in raised if one[1].get("member_id") in ids] or raised  # the alarm is everybody's, the lack of space may be one member's
+    sizes = [text for host, status, _ids in full if (text := _sizes(host, status))]
     told = f"etcd raised the alarm {kind}{where}"
     if kind == NOSPACE and sizes:
         told += f"; its database: {and_others(sizes, 3)}"

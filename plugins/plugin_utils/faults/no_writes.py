@@ -23,7 +23,7 @@ REMEDIES = {
                       "member, and start none with --force-new-cluster, while the others can come back",
     writes.NO_ETCD: "bring etcd back: what is found of its manifests, kubelets and hosts says why it is down (crictl ps -a --name etcd, crictl logs)",
     "": "see what the API servers and etcd say of writes (crictl logs of kube-apiserver and etcd: no space, no leader, timeouts, a full disk, a webhook that "
-        "refuses every lease)",
+        "refuses every lease), and whether those who write are let in at all (certificates that have expired)",
 }
 
 # What only the present state of the API clears: unknown, not clear, while nothing is written.
@@ -59,12 +59,12 @@ FAULTS = (
         title="Cluster accepts no writes",
         severity="critical",
         applies="every cluster",
-        explanation="Nothing can be created, changed or deleted, while reads may work. Leases of nodes and locks of components are writes too: all of them stop "
-                    "at once, so that nodes and leaders look as they were, and no controller can say that one is gone. Judged by etcd itself (the alarms "
-                    "NOSPACE and CORRUPT, members that know no leader, none that answers), and by the age of every lease: where all are older than their "
-                    "own duration although kubelets run, nothing was written. Ages are taken by the clock of the host that read them, and are unknown "
-                    "where it differs from that of the API servers by more than 10 s (KM526). What only the present state of the API could clear is "
-                    "unknown meanwhile, and no step is taken that needs a write.",
+        explanation="Nothing can be created, changed or deleted, while reads may work. Leases of nodes and locks of components are writes too: all of "
+                    "them stop at once, so that nodes and leaders look as they were, and no controller can say that one is gone. Judged by etcd itself "
+                    "(the alarms NOSPACE and CORRUPT, members that know no leader, none that answers), and by the age of every lease: where all are older "
+                    "than their own duration although kubelets run, nothing was written. Ages are taken by the clock of the host that read them, and are "
+                    "unknown where it differs from that of the API servers by more than 10 s (KM526). What only the present state of the API could clear "
+                    "is unknown meanwhile, and no step is taken that needs a write.",
         remedy="Mend etcd first: space, quorum, data. Nothing here does it yet; no other repair that needs a write is begun before.",
         risk=0,
         needs=("kubelet", "manifests", "instances", "etcd"),

@@ -48,10 +48,11 @@ def _of_servers(cluster: Cluster) -> Iterator[Hit]:
     """The host that read the API and the API servers, where their clocks differ so that no age is known. Which of them is right, nobody knows here."""
     known = ages.clocks(cluster)
     if known.doubt:
-        proofs = tuple(Proof("http", cluster.api_host, object=name, text=f"its Date is {abs(ahead):.0f} s or more {'ahead of' if ahead > 0 else 'behind'} the "
-                             "clock of the host that asked") for name, ahead in sorted(known.apart.items()))
-        yield Hit(f"the clock of {cluster.api_host}, which reads the API, and that of API servers differ: {and_others(sorted(known.apart))}; how old leases, "
-                  "locks and pods are is not known", proofs, "compare the clocks of the control-plane nodes (timedatectl, chronyc tracking), and let them be set "
+        ways = {name: "ahead of" if ahead > 0 else "behind" for name, ahead in known.apart.items()}
+        proofs = tuple(Proof("http", cluster.api_host, object=name, text=f"its Date is {abs(known.apart[name]):.0f} s or more {ways[name]} the host that asked")
+                       for name in sorted(ways))
+        yield Hit(f"the clock of {cluster.api_host}, which reads the API, and that of API servers differ: {and_others(sorted(ways))}; how old leases, locks "
+                  "and pods are is not known", proofs, "compare the clocks of the control-plane nodes (timedatectl, chronyc tracking), and let them be set "
                   "slowly", host=cluster.api_host, component="clock")
 
 

@@ -17,7 +17,7 @@ class EtcdNoSpace(Incident):
     name = "etcd-no-space"
     title = f"a member's --quota-backend-bytes is {QUOTA}"
     occupies = "cluster"
-    target = "m1"
+    target = "m2"  # not the first, whose API server the other nodes' kubelets use: it is away while its etcd starts again
 
     def break_(self, cluster, target):
         text = self.keep(cluster, target, target, manifest(ETCD)).decode()

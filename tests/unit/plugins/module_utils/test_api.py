@@ -94,7 +94,8 @@ def test_an_object_arrives_parsed_over_one_connection(serve):
 def naps(monkeypatch):
     """How long the client means to sleep, which is exact; how long it sleeps is the machine's affair."""
     asked = []
-    monkeypatch.setattr(api, "time", types.SimpleNamespace(monotonic=time.monotonic, time=time.time, sleep=lambda seconds: asked.append(seconds) or time.sleep(seconds)))
+    monkeypatch.setattr(api, "time", types.SimpleNamespace(monotonic=time.monotonic, time=time.time,
+                                                           sleep=lambda seconds: asked.append(seconds) or time.sleep(seconds)))
     return asked
 
 

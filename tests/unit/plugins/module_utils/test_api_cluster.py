@@ -197,6 +197,24 @@ def test_locks_that_may_not_be_read_are_said_and_the_others_kept(ask):
     assert "HTTP 403" in server["error"] and {lock["kind"] for lock in server["objects"]} == {"Endpoints", "Lease"}
 
 
+def test_by_which_clocks_ages_are_told(ask):
+    """Of each reading the host's own time before and after, and the Date of the answer; when an API server renewed its own lease, and for how long."""
+    data = {name: ask(process=True)["collectors"][name]["data"] for name in ("server", "nodes", "locks")}
+    server, *_others = data["locks"]["servers"]
+    for clock in (data["server"]["clock"], data["nodes"]["clock"], server["clock"]):
+        assert set(clock) == {"asked_at", "read_at", "date"} and clock["date"].endswith("GMT")
+        assert clock["asked_at"] <= clock["read_at"] and abs(clock["read_at"] - time.time()) < 60
+    beats = [item["spec"]["renewTime"] for path, answer in json.loads((RECORDED / "v1.36.3.json").read_text()).items()
+             if path.endswith("namespaces/kube-system/leases") for item in answer["items"] if "apiserver" in item["metadata"]["name"]]
+    assert server["beat"] == max(beats) and all("apiserver" not in one["name"] for one in server["objects"])
+
+
+def test_an_error_of_the_proxy_tells_no_clock(ask):
+    document = ask(facts={"codes": {"/api/v1/nodes": 500}}, process=True)
+    assert document["collectors"]["nodes"]["status"] == "error" and document["collectors"]["server"]["data"]["clock"]["date"]
+    assert api.Client("/nonexistent", api.Deadline(1)).clock is None
+
+
 def test_no_lease_api_before_its_time(ask):
     document = ask("v1.18.4", {"codes": {"/apis/coordination.k8s.io": 404}})
     server = document["collectors"]["locks"]["data"]["servers"][0]

@@ -62,6 +62,12 @@ def test_nothing_is_restarted_for_a_log_on_a_node_that_somebody_took_out(world, 
     assert found == () and f"somebody cordoned {host}; allow it with -e kubemend_allow=capture_restart,fenced" in why
 
 
+def test_nothing_is_restarted_for_a_log_while_the_cluster_accepts_no_writes(world):
+    world.data("m1", "etcd").update(status={"version": "3.6.16", "leader": "1", "errors": ["memberID:1 alarm:NOSPACE"]})
+    found, (why,) = made(world, MANAGER)
+    assert found == () and "KM115" in why
+
+
 def test_a_component_of_no_manifest_is_refused(world):
     world.data("m2", "manifests")["files"] = []
     found, (why,) = made(world, MANAGER)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import copy
 
-from types import SimpleNamespace
-
 import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import cluster, judge, model, plan, remedies
 

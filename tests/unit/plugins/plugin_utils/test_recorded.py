@@ -56,7 +56,7 @@ def test_every_fault_was_judged_both_ways_on_real_evidence(code):
 # What no lab cluster was made to show, with the reason; hand-written evidence in test_judge.py covers it where it exists.
 WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM111": {"present": "API servers on two stores cannot be made in one kubeadm cluster without wrecking it"},
-    **{code: {"unknown": "no lab runs a vendor's build; test_scheduling_tree.py has some"} for code in ("KM201", "KM202")},
+    "KM201": {"unknown": "no lab runs a vendor's build; test_scheduling_tree.py has some"},
     "KM225": {"present": "recorded clusters have no such pods; test_scheduling_pending.py has them"},
     "KM329": {"present": "on two CPUs what is left beside the one that is pinned is less than a whole one: the kubelet says OutOfcpu"},
     "KM330": {"present": "the lab's kubelets run without a static memory manager"},
@@ -72,7 +72,6 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM521": {"present": "recorded before the lab's folder-read-only; test_node_boot.py has others"},
     "KM522": dict.fromkeys(("present", "clear"), "no machine of the lab has SELinux; test_node_boot.py has them"),
     "KM523": {"present": "recorded before the lab's memory-pressure; test_node_network.py has others"},
-    "KM525": {"present": "the recorded kubelets had just started, or told no reason; test_node_way.py has others"},
     "KM526": dict.fromkeys(("present", "unknown"), "the lab's nodes share the machine's clock; most were recorded before the controller noted its times"),
     "KM527": {"present": "no node of the lab runs firewalld or ufw; test_node_firewall.py has those of distributions"},
     "KM528": dict.fromkeys(("present", "clear"), "no machine of the lab has SELinux; test_node_firewall.py has its denials"),

@@ -248,14 +248,16 @@ def test_etcd_evidence_of_another_shape_proves_nothing(world, broken, alarms):
     assert judged(world, "KM115") == ({"KM115": "clear"}, [])
 
 
-@pytest.mark.parametrize(("where", "value"), [("lease", 7), ("lease", ["x"]), ("lease_duration_s", "long"), ("lease_duration_s", True), ("lease_duration_s", -5)])
+@pytest.mark.parametrize(("where", "value"), [
+    ("lease", 7), ("lease", ["x"]), ("lease_duration_s", "long"), ("lease_duration_s", True), ("lease_duration_s", -5)])
 def test_leases_of_another_shape_are_none(world, where, value):
     stopped(world)
     world.data("api", "nodes")["items"][0][where] = value
     assert judged(world, "KM115")[0]["KM115"] in ("present", "unknown")
 
 
-@pytest.mark.parametrize("value", [7, None, "x", [7], [{"name": ["x"], "renew_time": 7, "holder": {}}], [{"name": "a", "renew_time": OLD, "lease_duration_s": "x"}]])
+@pytest.mark.parametrize("value", [
+    7, None, "x", [7], [{"name": ["x"], "renew_time": 7, "holder": {}}], [{"name": "a", "renew_time": OLD, "lease_duration_s": "x"}]])
 def test_locks_of_another_shape_are_none(world, value):
     stopped(world)
     for server in world.data("api", "locks")["servers"]:
