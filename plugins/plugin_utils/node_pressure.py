@@ -28,6 +28,8 @@ DEFAULTS = {"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inod
 SINCE = {"imagefs.inodesFree": " since 1.30"}  # kubernetes/kubernetes#121834
 KINDS = (("evictionHard", "eviction-hard"), ("evictionSoft", "eviction-soft"))
 SHOWN = 5
+MIN_SHARE = 0.01  # of the largest folder: what has less is not shown
+MANY = 10000  # files of a folder, which use up inodes whatever their size
 UNIT_NAMES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -89,12 +91,22 @@ class Large:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """The largest folders of a filesystem, and what all that were counted hold together."""
+
+    name: str
+    folders: tuple[Large, ...]
+    total: int | None
+    complete: bool
+
+
+@dataclass(frozen=True)
 class Pressure:
     """What one host says of it. problem: why its thresholds may be others."""
 
     measures: tuple[Measure, ...] = ()
     thresholds: tuple[Threshold, ...] = ()
-    folders: tuple[tuple[str, tuple[Large, ...], bool], ...] = ()  # of a filesystem's name
+    filesystems: tuple[Counted, ...] = ()
     memory: tuple[Large, ...] = ()
     threads: tuple[Large, ...] = ()
     problem: str = ""
@@ -163,11 +175,12 @@ def _place(setting: Setting) -> str:
     return f"{setting.path}:{setting.line}" if setting.path else one_line(setting.text, 120)
 
 
-def _folders(large: Mapping[str, Any]) -> Iterator[tuple[str, tuple[Large, ...], bool]]:
+def _folders(large: Mapping[str, Any]) -> Iterator[Counted]:
     for one in node_limits.items(large.get("filesystems")):
         rows = [Large(one_line(row.get("path"), 300), _number(row, "bytes") or 0,
                       _number(row, "files") or 0) for row in node_limits.items(one.get("folders"))]
-        yield one_line(one.get("name"), 40), tuple(rows[:3 * SHOWN]), one.get("complete") is True
+        yield Counted(one_line(one.get("name"), 40), tuple(rows[:3 * SHOWN]), _number(one, "bytes"),
+                      one.get("complete") is True)
 
 
 def _processes(large: Mapping[str, Any], kind: str, key: str) -> Iterator[Large]:
@@ -211,11 +224,27 @@ def told(condition: str, host: str, found: Pressure) -> tuple[list[str], list[Pr
 
 
 def _large_folders(host: str, found: Pressure, short: set[str]) -> list[Proof]:
-    rows = {(one.name, one.value): (one, complete) for name, folders, complete in found.folders
-            if name in short or not short for one in folders}
-    return [Proof("file", host, path=one.name, text=f"{size(one.value)} in {one.files} files"
-                  + ("" if complete else ", or more: there was no time to count all"))
-            for one, complete in list(rows.values())[:2 * SHOWN]]
+    mine = [one for one in found.filesystems if one.name in short or not short]
+    most = [max((row.value for row in one.folders), default=0) for one in mine]
+    rows = {(row.name, row.value): (row, one.complete) for one, bound in zip(mine, most)
+            for row in one.folders if row.value >= MIN_SHARE * bound or row.files >= MANY}
+    proofs = [Proof("file", host, path=row.name, text=f"{size(row.value)} in {row.files} files"
+                    + ("" if complete else ", or more: there was no time to count all"))
+              for row, complete in list(rows.values())[:2 * SHOWN]]
+    return proofs + [proof for one in mine[:1] for proof in _rest(host, found, one)]
+
+
+def _rest(host: str, found: Pressure, counted: Counted) -> Iterator[Proof]:
+    """Yield what else is in use, where the folders that were counted are not most of it."""
+    name = f"{counted.name}.available"
+    where = next((one for one in found.measures if one.signal == name and one.mount), None)
+    if where is None or None in (where.total, where.free, counted.total) or not counted.complete:
+        return
+    used, held = (where.total or 0) - (where.free or 0), counted.total or 0
+    if 2 * held < used:
+        yield Proof("file", host, path=where.path, text=(
+            f"the folders that were counted hold {size(held)} of {size(used)} in use: the rest lies "
+            "elsewhere on it, or in deleted files that a process has open (lsof +L1)"))
 
 
 def _bounds(one: Measure, mine: list[Threshold]) -> str:

@@ -68,6 +68,15 @@ def test_a_disk_under_pressure(world):
     assert set(told) == {"/var/lib/kubelet", "/var/log/pods/a_b_c"} and "30.0 GiB in 12 files" in told["/var/log/pods/a_b_c"]
 
 
+@pytest.mark.parametrize(("counted", "complete", "rest"), [(GIB, True, True), (90 * GIB, True, False), (GIB, False, False)])
+def test_what_was_not_counted_is_said(world, counted, complete, rest):
+    put(world, "pressure", measured(filesystem()))
+    folders = [{"path": "/var/log", "bytes": GIB, "files": 4}, {"path": "/var/log/tiny", "bytes": 4096, "files": 1}]
+    put(world, "largest", {"filesystems": [{"name": "nodefs", "folders": folders, "bytes": counted, "files": 4, "complete": complete}]})
+    texts = [proof.text for proof in pressed(world, "DiskPressure").evidence]
+    assert any("lsof +L1" in text for text in texts) == rest and not any("4.0 KiB" in text for text in texts)
+
+
 def test_the_threshold_names_its_line(world):
     kubelet = world.data("w1", "kubelet")
     kubelet.update(config={"path": FILE, "text": "kind: KubeletConfiguration\nevictionHard:\n  nodefs.inodesFree: \"95%\"\n", "error": None, "masked": []},
