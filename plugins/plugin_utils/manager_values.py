@@ -216,7 +216,8 @@ def _nodes(
     most = options[MOST_NODES].value if MOST_NODES in options else ""
     limit = int(most) if _WHOLE.fullmatch(most) else NUMA_NODES
     found = told.node.numa
-    if found is not None and len(found) > limit and told.since(SINCE[TOPOLOGY]):
+    known = told.release is not None and told.release >= SINCE[TOPOLOGY]
+    if known and found is not None and len(found) > limit:
         yield Refusal(
             TOPOLOGY,
             f"{_shown(TOPOLOGY, policy, setting)}; this machine has {len(found)} NUMA nodes, and "

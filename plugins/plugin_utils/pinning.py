@@ -135,7 +135,8 @@ class Node:
     def numa_of_cpus(self) -> frozenset[int]:
         """The NUMA nodes that are known to have a CPU: there may be others."""
         rows = (self.seen.get("cpus") or {}).get("topology")
-        return frozenset(row[3] for row in rows if row[3] is not None) if isinstance(rows, list) else frozenset()
+        places = [row[3] for row in rows if isinstance(row, list) and len(row) > 3] if isinstance(rows, list) else []
+        return frozenset(one for one in places if type(one) is int)
 
     @property
     def memory_total(self) -> int | None:

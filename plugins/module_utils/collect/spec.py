@@ -104,8 +104,8 @@ COLLECTORS = (
     Collector("installer", "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are known", timeout=5),
     Collector("devices", "the kubelet's device plugin folder: its sockets, and its checkpoint without what plugins told for containers",
               timeout=8, path="/var/lib/kubelet/device-plugins"),
-    Collector("pinning", "the state files of the CPU and the memory manager, the machine's CPUs, and where one is of the policy static, the CPUs that "
-              "containers really have", timeout=8, needs=("kubelet",)),
+    Collector("pinning", "the state files of the CPU and the memory manager, the machine's CPUs, NUMA nodes and memory, whether the cgroups are there "
+              "that the kubelet is told to limit, and where a policy is static, the CPUs that containers really have", timeout=8, needs=("kubelet",)),
     Collector("limits", "the kernel's limits of files and inotify, a try at opening an instance, the limits of PID 1, the kubelet, the runtime and sshd, "
               "and the files that set them", timeout=8, asks=True),
     Collector("swap", "which swap is on and how much of it is used, and what may switch it on at a boot: fstab, systemd's units, the kernel's command line, "

@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     kubelet_death,
     kubelet_refused,
+    kubelet_unit,
     kubelet_why,
     manager_cgroups,
     pinning,
@@ -61,8 +62,10 @@ def told(host: Host, document: Mapping[str, Any], words: Outcome) -> Outcome:
 
 def _hit(host: Host, document: Mapping[str, Any], why: Why, found: Judged, words: Outcome) -> Hit:
     """Make one finding of the values and of the last words about a configuration."""
-    node, runs = host.node or host.host, not why.ended
+    node, runs = host.node or host.host, why.runs or why.state.kind == kubelet_unit.RUNNING
     state = "runs, and will not start again" if runs else "does not start"
+    if why.ended and why.death is None:
+        state = "would not start"
     proofs = kubelet_refused.places(
         document, [one for each in found.refused for one in each.settings], host.host
     )
