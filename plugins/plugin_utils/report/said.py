@@ -58,10 +58,19 @@ def about_hosts(
     for row in hosts:
         if row.status != "ok" or row.host in troubled:
             continue
-        healthy = well and row.judged == result.faults
-        text = HEALTHY if healthy else f"no finding ({row.judged} of {result.faults} faults judged)"
+        healthy = well and _proven(row.cluster) and row.judged == result.faults
+        text = HEALTHY if healthy else _no_finding(row, result)
         found.setdefault(text, []).append(row.host)
     return dict(sorted(found.items(), key=lambda item: (item[0] != HEALTHY, item[0])))
+
+
+def _no_finding(row: model.HostRow, result: model.Result) -> str:
+    unproven = "" if _proven(row.cluster) else "no cluster proven, "
+    return f"no finding ({unproven}{row.judged} of {result.faults} faults judged)"
+
+
+def _proven(key: str | None) -> bool:
+    return key not in (None, model.UNPROVEN)
 
 
 def is_the_apis(finding: model.Finding) -> bool:
@@ -87,9 +96,9 @@ def conclusion(result: model.Result, run: Run) -> str:
     skips = [item for item in result.not_judged if item.reason != "tier" or item.cluster]
     skipped = sorted({item.code for item in skips} - set(unknown))
     left = sorted({name for one in result.coverage for name, _reason in one.left})
-    open_ones = [row.host for row in asked if row.judged < result.faults]
-    proven = [one for one in result.coverage if one.cluster not in (None, model.UNPROVEN)]
-    blind = any(one.nodes is None for one in proven)
+    whole = {row.host for row in asked if row.judged == result.faults and _proven(row.cluster)}
+    open_ones = [row.host for row in asked if row.host not in whole]
+    blind = any(one.nodes is None for one in result.coverage if _proven(one.cluster))
     silent = len(asked) < len(result.hosts)
     if asked and not (unknown or skipped or left or open_ones or blind or silent):
         told = sum(item.severity == "info" for item in result.findings)
@@ -114,8 +123,7 @@ def _hosts(count: int) -> str:
 
 def covered(one: model.Coverage, run: Run) -> str:
     """Say which Nodes were audited, and why others were not; empty where no cluster is proven."""
-    proven = one.cluster not in (None, model.UNPROVEN)
-    if not proven and all(reason != node_hosts.LIMIT for _name, reason in one.left):
+    if not _proven(one.cluster) and all(reason != node_hosts.LIMIT for _name, reason in one.left):
         return ""
     reasons: dict[str, list[str]] = {}
     named = {**NOT_AUDITED, **(IN_REPLAY if run.mode == "replay" else {})}

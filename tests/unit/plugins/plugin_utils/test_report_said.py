@@ -15,6 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
     node_hosts,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import (
+    UNPROVEN,
     ClusterRow,
     Coverage,
     Finding,
@@ -164,6 +165,14 @@ def test_no_recorded_cluster_is_healthy_by_one_fault(case):
     assert said.HEALTHY not in about(result, run("replay", faults=chosen)) and not said.conclusion(
         result, run("replay", faults=chosen)
     )
+
+
+@pytest.mark.parametrize("key", [None, UNPROVEN])
+def test_a_host_of_no_proven_cluster_is_not_healthy(key):
+    hosts = tuple(replace(row, cluster=key) for row in CLEAN.hosts)
+    result = replace(CLEAN, hosts=hosts, coverage=())
+    assert said.HEALTHY not in about(result)
+    assert "No problems found" not in said.conclusion(result, run())
 
 
 def test_the_line_of_what_was_audited():
