@@ -182,7 +182,7 @@ def _note_left_out(folder: str, hosts: Hosts) -> None:
     """Evidence that says of each host of the inventory which --limit leaves out that nobody asked it."""
     for name in hosts.expected:
         if name not in hosts.asked:
-            evidence.write_stub(folder, name, hosts.roles(name), hosts.address(name))
+            evidence.write_stub(folder, name, hosts.roles(name), hosts.address(name), name in hosts.matched)
 
 
 def _capturing(settings: Settings, mode: str, symptom: str | None, chosen: dict[str, Any]) -> dict[str, Any]:

@@ -38,6 +38,7 @@ SCHEMA = "kubemend.evidence/1"
 STATUSES = ("ok", "unreachable", "error", "not_asked", "skipped")
 COLLECTOR_STATUSES = ("ok", "absent", "denied", "error", "timeout", "not_asked")
 NEVER_BEGAN = "Ansible could not begin with it"  # how the reason of a host begins whose task ended before ours did
+NOT_NAMED = "kubemend_hosts does not name it"  # the reason of a host that was not asked for that
 MAX_SIZE, MAX_DEPTH = 64 * 1024 * 1024, 40
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]*-----END CERTIFICATE-----")
 NODE_PREFIX = "system:node:"
@@ -134,9 +135,11 @@ def stub(host: str, groups: Iterable[str], status: str = "not_asked", reason: st
     return {**envelope(host, status, reason), "groups": list(groups)}
 
 
-def write_stub(folder: str | os.PathLike[str], host: str, groups: Iterable[str], address: str | None = None) -> None:
-    """Note that a host of the inventory was not asked in this run. address: where the inventory says that it is."""
-    write({**stub(host, groups), "address": address}, folder)
+def write_stub(folder: str | os.PathLike[str], host: str, groups: Iterable[str], address: str | None = None,
+               named: bool = True) -> None:
+    """Note that a host was not asked. address: where it is; named: whether kubemend_hosts has it."""
+    reason = {} if named else {"reason": NOT_NAMED}
+    write({**stub(host, groups), "address": address, **reason}, folder)
 
 
 def file_name(host: str, suffix: str = ".json") -> str:

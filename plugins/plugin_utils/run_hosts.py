@@ -64,6 +64,7 @@ class Hosts:
         hosts = check({"kubemend_hosts": self._first("kubemend_hosts")}).hosts
         self.pattern = hosts or ":".join(named) or "all"
         matched = self._match(inventory)
+        self.matched = frozenset(matched)
         self.asked = [name for name in matched if name in set(played)]
         if not self.asked:
             what = f"{self.pattern} names no host of the inventory" if not matched else \

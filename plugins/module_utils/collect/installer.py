@@ -20,30 +20,40 @@ MARKERS = (
     "/var/snap/microk8s", "/snap/microk8s",
 )
 # What a Kubernetes node has of any kind: a machine with none of these, and no process, is none.
-BINARIES = ("/usr/bin", "/usr/local/bin", "/usr/sbin", "/usr/local/sbin", "/bin", "/opt/bin", "/opt/kubernetes/bin", "/usr/libexec/kubernetes")
-UNITS = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+BINARIES = (
+    "/usr/bin", "/usr/local/bin", "/usr/sbin", "/usr/local/sbin", "/bin", "/opt/bin",
+    "/opt/kubernetes/bin", "/usr/libexec/kubernetes",
+)
+UNITS = (
+    "/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system", "/lib/systemd/system",
+)
 TRACES = (
-    "/var/lib/kubelet", "/etc/kubernetes", "/var/lib/etcd", "/etc/etcd", "/etc/etcd.env", "/var/lib/kubemend/journal",
-    "/var/lib/dpkg/info/kubelet.list", "/etc/init.d/kubelet", "/etc/default/kubelet", "/etc/sysconfig/kubelet",
-    "/home/kubernetes", "/etc/eks", "/var/lib/k0s", "/etc/k0s", "/var/lib/minikube", "/var/lib/microshift", "/etc/microshift", "/etc/kubeedge",
-    "/var/lib/rancher", "/etc/rancher", "/opt/rke", "/var/snap/kubelet", "/snap/kubelet", "/var/snap/k8s", "/snap/k8s",
-    "/etc/machine-config-daemon", "/var/snap/microk8s", "/snap/microk8s", "/opt/kops", "/var/cache/nodeup",
-) + tuple("%s/%s" % (folder, name) for folder in BINARIES for name in ("kubelet", "k3s", "k0s", "rke2")) + tuple(
-    "%s/%s" % (folder, name) for folder in UNITS for name in ("kubelet.service", "kubelet.service.d"))
+    "/var/lib/kubelet", "/etc/kubernetes", "/var/lib/etcd", "/etc/etcd", "/etc/etcd.env",
+    "/var/lib/kubemend/journal", "/var/lib/dpkg/info/kubelet.list", "/etc/init.d/kubelet",
+    "/etc/default/kubelet", "/etc/sysconfig/kubelet", "/home/kubernetes", "/etc/eks",
+    "/var/lib/k0s", "/etc/k0s", "/var/lib/minikube", "/var/lib/microshift", "/etc/microshift",
+    "/etc/kubeedge", "/var/lib/rancher", "/etc/rancher", "/opt/rke", "/var/snap/kubelet",
+    "/snap/kubelet", "/var/snap/k8s", "/snap/k8s", "/etc/machine-config-daemon",
+    "/var/snap/microk8s", "/snap/microk8s", "/opt/kops", "/var/cache/nodeup",
+)
+TRACES += tuple("%s/%s" % (folder, name) for folder in BINARIES for name in ("kubelet", "k3s", "k0s", "rke2"))
+TRACES += tuple("%s/%s" % (folder, name) for folder in UNITS for name in ("kubelet.service", "kubelet.service.d"))
 PROCESS = "a process"
 
 
 def collect(context):
-    """Which installers left something here; traces: what shows that this machine is a Kubernetes node of any kind."""
+    """Say which installers left something; traces: what shows that this machine is a node."""
     context.source = "the paths themselves"
     traces = [path for path in TRACES if os.path.lexists(path)]
     if any(_of_this_machine(pid) for pid, dummy in context.processes):
         traces.append(PROCESS)
-    return {"paths": [path for path in MARKERS if os.path.lexists(path)], "kubelet_exe": _kubelet_exe(context.processes), "traces": traces}
+    paths = [path for path in MARKERS if os.path.lexists(path)]
+    return {"paths": paths, "kubelet_exe": _kubelet_exe(context.processes), "traces": traces}
 
 
 def _of_this_machine(pid):
-    """Whether a process is in our own PID namespace: a node within a container, as kind's, makes no node of its host."""
+    """Tell whether a process is in our PID namespace: a node in a container makes no node of its host."""
     mine, its = procfs.link(os.getpid(), "ns/pid"), procfs.link(pid, "ns/pid")
     return mine is None or its is None or mine == its
 

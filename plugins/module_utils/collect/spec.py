@@ -101,7 +101,8 @@ COLLECTORS = (
               "that may lose nodes)", timeout=8, needs=("instances", "component_http"), components=("kube-scheduler",)),
     Collector("etcd", "etcd's live member list and cluster id, the leader, alarms and size of the member that answers, with the API server's own client "
               "certificate", needs=("instances",), components=("kube-apiserver", "etcd")),
-    Collector("installer", "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are known", timeout=5),
+    Collector("installer", "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are known, and what shows that "
+              "the machine is a node", timeout=5),
     Collector("devices", "the kubelet's device plugin folder: its sockets, and its checkpoint without what plugins told for containers",
               timeout=8, path="/var/lib/kubelet/device-plugins"),
     Collector("pinning", "the state files of the CPU and the memory manager, the machine's CPUs, NUMA nodes and memory, whether the cgroups are there "

@@ -145,7 +145,7 @@ def unaudited(cluster: Cluster) -> Iterator[Outcome]:
     hits = tuple(Hit(
         f"the Node {name} was not audited: no host of this run is it",
         (Proof("api", object=f"Node {name}"),),
-        f"add {name} to the inventory and audit again, or delete its Node if the machine is gone",
+        f"add {name} to the inventory, in a group that the run has, and audit again; delete its Node if the machine is gone",
         node=name) for name in names)
     missing = cluster.missing("nodes")
     silent = node_hosts.undecided(cluster)

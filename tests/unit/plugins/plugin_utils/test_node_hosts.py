@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that no host of the run is, and hosts that are no node: what is judged of them, and what is not."""
+"""Nodes that no host of the run is, and hosts that are no node: what is judged of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ import copy
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collect import installer
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence_sources, judge, model, node_hosts
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    evidence,
+    evidence_sources,
+    judge,
+    model,
+    node_hosts,
+)
 from tests.unit.plugins.plugin_utils.test_recorded import FOLDER
 
 
 def verdict(result, code, host=None):
-    return next((item.verdict for item in result.verdicts if (item.code, item.host) == (code, host)), None)
+    return next(
+        (item.verdict for item in result.verdicts if (item.code, item.host) == (code, host)), None
+    )
 
 
 def found(result, code):
@@ -29,10 +37,19 @@ def covered(result):
 def bare(world, host="x1", **more):
     """A machine without any trace of Kubernetes, put into the run."""
     traces = {"status": "ok", "data": {"paths": [], "kubelet_exe": None, "traces": []}}
-    absent = {name: {"status": "absent", "data": None} for name in ("kubelet", "manifests", "instances", "etcd", "journal")}
+    absent = {
+        name: {"status": "absent", "data": None}
+        for name in ("kubelet", "manifests", "instances", "etcd", "journal")
+    }
     system = {"status": "ok", "data": {"hostname": host, "addresses": ["10.0.9.9"]}}
-    world.documents[host] = {**copy.deepcopy(world.documents["w1"]), "host": host, "node": None, "cluster_key": None, "groups": [],
-                             "collectors": {**absent, "installer": traces, "system": system, **more}}
+    world.documents[host] = {
+        **copy.deepcopy(world.documents["w1"]),
+        "host": host,
+        "node": None,
+        "cluster_key": None,
+        "groups": [],
+        "collectors": {**absent, "installer": traces, "system": system, **more},
+    }
     return world.documents[host]["collectors"]
 
 
@@ -40,7 +57,9 @@ def test_a_worker_that_no_host_of_the_run_is(world):
     del world.documents["w1"]
     result = world.judge()
     assert found(result, "KM904") == ["w1"] and found(result, "KM112") == []
-    assert covered(result) == model.Coverage(covered(result).cluster, 4, 3, (("w1", node_hosts.NO_HOST),))
+    assert covered(result) == model.Coverage(
+        covered(result).cluster, 4, 3, (("w1", node_hosts.NO_HOST),)
+    )
 
 
 def test_a_master_is_told_by_the_other_fault(world):
@@ -52,7 +71,11 @@ def test_a_master_is_told_by_the_other_fault(world):
 
 def test_every_node_audited(world):
     result = world.judge()
-    assert verdict(result, "KM904") == "clear" and (covered(result).nodes, covered(result).audited, covered(result).left) == (4, 4, ())
+    assert verdict(result, "KM904") == "clear" and (
+        covered(result).nodes,
+        covered(result).audited,
+        covered(result).left,
+    ) == (4, 4, ())
 
 
 def test_an_address_is_as_good_as_a_name(world):
@@ -86,26 +109,51 @@ def test_a_host_left_out_by_limit_is_named_so(world):
     assert covered(result).left == (("w1", node_hosts.LIMIT),) and found(result, "KM904") == []
 
 
+def test_a_host_left_out_by_kubemend_hosts_is_named_so(world):
+    world.silence("w1", "not_asked")
+    world.documents["w1"]["reason"] = evidence.NOT_NAMED
+    assert covered(world.judge()).left == (("w1", node_hosts.PATTERN),)
+
+
 def test_an_api_that_did_not_answer(world):
     world.api.update(status="error", reason="connection refused", collectors={})
     result = world.judge()
-    assert verdict(result, "KM904") == "unknown" and (covered(result).nodes, covered(result).audited) == (None, 4)
+    assert verdict(result, "KM904") == "unknown" and (
+        covered(result).nodes,
+        covered(result).audited,
+    ) == (None, 4)
 
 
-@pytest.mark.parametrize("items", [None, "w1", [None, 1, "w1", {"name": 7}, {"name": ["w1"]}, {"addresses": "x"}]])
+@pytest.mark.parametrize(
+    "items", [None, "w1", [None, 1, "w1", {"name": 7}, {"name": ["w1"]}, {"addresses": "x"}]]
+)
 def test_nodes_of_another_shape_cost_nothing_else(world, items):
     world.data("api", "nodes")["items"] = items
     assert found(world.judge(), "KM904") == []
 
 
 def test_hosts_of_the_inventory_outside_the_run():
-    one = model.Coverage("k", 3, 1, (("w1", node_hosts.NO_HOST), ("w2", node_hosts.NO_HOST), ("w3", "unreachable")))
-    outside = {"w1": {"reason": "group", "address": "10.0.0.1"}, "worker-2": {"reason": "pattern", "address": "w2"}, "w3": {"reason": "group", "address": "w3"}}
-    assert node_hosts.placed(one, outside).left == (("w1", "group"), ("w2", "pattern"), ("w3", "unreachable"))
+    one = model.Coverage(
+        "k", 3, 1, (("w1", node_hosts.NO_HOST), ("w2", node_hosts.NO_HOST), ("w3", "unreachable"))
+    )
+    outside = {
+        "w1": {"reason": "group", "address": "10.0.0.1"},
+        "worker-2": {"reason": "pattern", "address": "w2"},
+        "w3": {"reason": "group", "address": "w3"},
+    }
+    assert node_hosts.placed(one, outside).left == (
+        ("w1", "group"),
+        ("w2", "pattern"),
+        ("w3", "unreachable"),
+    )
 
 
 def test_a_recorded_cluster_without_the_host_at_fault_names_it():
-    paths = [str(path) for path in sorted((FOLDER / "v1.36.3-address-gone" / "evidence").glob("*.json")) if path.name != "w1.json"]
+    paths = [
+        str(path)
+        for path in sorted((FOLDER / "v1.36.3-address-gone" / "evidence").glob("*.json"))
+        if path.name != "w1.json"
+    ]
     result = judge.judge(evidence_sources.stream(paths), deep=True)
     assert found(result, "KM904") == ["w1"] and ("w1", node_hosts.NO_HOST) in covered(result).left
 
@@ -116,8 +164,12 @@ def test_a_recorded_cluster_without_the_host_at_fault_names_it():
 def test_a_machine_that_is_no_node_gets_one_verdict(world):
     bare(world)
     result = world.judge()
-    assert [(item.code, item.verdict) for item in result.verdicts if item.host == "x1"] == [("KM905", "present")]
-    assert [item.code for item in result.findings] == ["KM905"] and all(lack.host != "x1" for item in result.verdicts for lack in item.missing)
+    assert [(item.code, item.verdict) for item in result.verdicts if item.host == "x1"] == [
+        ("KM905", "present")
+    ]
+    assert [item.code for item in result.findings] == ["KM905"] and all(
+        lack.host != "x1" for item in result.verdicts for lack in item.missing
+    )
 
 
 def test_alone_it_is_all_that_is_said(world):
@@ -125,19 +177,45 @@ def test_alone_it_is_all_that_is_said(world):
     world.documents, world.api = {"x1": world.documents["x1"]}, {}
     for chosen in (None, frozenset(["KM101"])):
         result = world.judge(faults=chosen)
-        assert [(item.code, item.verdict, item.host) for item in result.verdicts] == [("KM905", "present", "x1")]
+        assert [(item.code, item.verdict, item.host) for item in result.verdicts] == [
+            ("KM905", "present", "x1")
+        ]
 
 
 def test_also_where_no_systemd_answers_and_a_cluster_in_a_container_runs(world):
-    bare(world, kubelet={"status": "error", "error": "System has not been booted with systemd", "data": None})
+    bare(
+        world,
+        kubelet={
+            "status": "error",
+            "error": "System has not been booted with systemd",
+            "data": None,
+        },
+    )
     assert found(world.judge(), "KM905") == ["x1"]
-    bare(world, kubelet={"status": "ok", "data": {"process": {"pid": 7, "argv": ["kubelet"]}, "argv": ["kubelet"], "unit": None}},
-         instances={"status": "ok", "data": {"processes": []}})
+    bare(
+        world,
+        kubelet={
+            "status": "ok",
+            "data": {"process": {"pid": 7, "argv": ["kubelet"]}, "argv": ["kubelet"], "unit": None},
+        },
+        instances={"status": "ok", "data": {"processes": []}},
+    )
     assert found(world.judge(), "KM905") == ["x1"]
 
 
-@pytest.mark.parametrize("trace", ["/var/lib/kubelet", "/etc/rancher", "/var/lib/k0s", "/var/lib/etcd", "/usr/local/bin/kubelet",
-                                   "/etc/systemd/system/kubelet.service.d", "/var/lib/kubemend/journal", installer.PROCESS])
+@pytest.mark.parametrize(
+    "trace",
+    [
+        "/var/lib/kubelet",
+        "/etc/rancher",
+        "/var/lib/k0s",
+        "/var/lib/etcd",
+        "/usr/local/bin/kubelet",
+        "/etc/systemd/system/kubelet.service.d",
+        "/var/lib/kubemend/journal",
+        installer.PROCESS,
+    ],
+)
 def test_a_broken_node_is_a_node(world, trace):
     collectors = bare(world)
     assert trace in (*installer.TRACES, installer.PROCESS)
@@ -147,7 +225,13 @@ def test_a_broken_node_is_a_node(world, trace):
 
 
 def test_a_host_with_a_unit_or_that_the_api_or_etcd_names_is_a_node(world):
-    bare(world, kubelet={"status": "ok", "data": {"process": None, "argv": [], "unit": {"name": "kubelet.service"}}})
+    bare(
+        world,
+        kubelet={
+            "status": "ok",
+            "data": {"process": None, "argv": [], "unit": {"name": "kubelet.service"}},
+        },
+    )
     assert found(world.judge(), "KM905") == []
     bare(world)
     world.data("api", "nodes")["items"][-1]["name"] = "x1"
@@ -196,7 +280,11 @@ def test_what_is_not_chosen_unknown_or_of_a_slice_is_not_judged(world):
     assert set(judged(some).values()) == {2} and some.faults == whole.faults
     assert max(judged(world.judge(part=True)).values()) < min(judged(whole).values())
     before = judged(whole)
-    world.documents["w1"]["collectors"]["kubelet"] = {"status": "error", "error": "it is on fire", "data": None}
+    world.documents["w1"]["collectors"]["kubelet"] = {
+        "status": "error",
+        "error": "it is on fire",
+        "data": None,
+    }
     after = judged(world.judge())
     assert after["w1"] < before["w1"]
 
