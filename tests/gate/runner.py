@@ -13,12 +13,9 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
-from tests.gate import counts, machine, progress, usage, venvs
+from tests.gate import counts, gentle, machine, progress, usage, venvs
 
 TAIL = 40
-# What runs on real nodes goes first where both want a CPU: a cluster that starves loses its leases.
-# Not more than this, or the other stages would starve while the lab compiles.
-NICE = 5
 
 
 class Context:
@@ -48,7 +45,7 @@ class Context:
         words = [os.fspath(word) for word in command]
         self.note("$ " + " ".join(words))
         if self.gentle:
-            words = ["nice", "-n", str(NICE), *words]
+            words = gentle.gentle(words)
         with open(self.log, "ab") as handle:
             start = handle.tell()
             with subprocess.Popen(words, cwd=cwd, env=env or machine.environment(),
@@ -91,7 +88,8 @@ class Stage:
     """A name for --only, and what it does.
 
     nodes: it needs root and podman. first: these stages run one after the other, from the start of
-    the run, and go before the others where both want a CPU. last: it runs when all others ended.
+    the run, and go before the others where both want a CPU: a cluster that starves loses its leases.
+    last: it runs when all others ended.
     """
 
     name: str
@@ -132,6 +130,7 @@ class Gate:
             if stage.last:
                 self._one(stage)
         self.idle = usage.idle_share(before, usage.ticks())
+        gentle.remove()
         if self.record:
             self.record.end()
         return [self.lines[stage.name] for stage in self.stages]
@@ -150,7 +149,7 @@ class Gate:
         self._print("{0}: begins".format(stage.name))
         begin = time.monotonic()
         resumed = bool(self.record and self.record.resumed)
-        context = Context(stage.name, self.full, gentle=not stage.first, resumed=resumed)
+        context = Context(stage.name, self.full, gentle=not (stage.first or stage.last), resumed=resumed)
         result = self._result(stage, context)
         line = counts.Line(stage.name, result, time.monotonic() - begin)
         self.lines[stage.name] = line
