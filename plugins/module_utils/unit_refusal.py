@@ -391,7 +391,8 @@ def _before(known):
 def _limit(known):
     """It ended too often: newer ones keep the result of its end then, and say so in words."""
     line = _said(known, *LIMIT)
-    if not line or not _over(known) or known.get("active_state") != "failed":
+    told = known.get("result") in ("start-limit", "start-limit-hit")  # by its state
+    if not line or told or not _over(known) or known.get("active_state") != "failed":
         return []
     return [Refusal("systemd's limit of starts is reached (StartLimitBurst=)",
                     "systemctl reset-failed %s" % _name(known), False, True, line, None)]
