@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: why systemd itself does not start a unit, and whether it would now. Pure.
+"""PRIVATE to this collection: why systemd does not start a unit, and whether it would now. Pure.
 
 The facts are those of the collector unit_start; the record is the unit's own evidence, which old
 evidence has alone. The controller reads them, and the node once more just before a start. Nothing
@@ -19,7 +19,8 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.unit_steps im
     DETAILS, FIRST, LAST, LIMIT, REASONS, SKIPS, STEPS)
 
 # what: a clause; cure: what is done about it; now: whether a start now would be refused too;
-# past: whether the last attempt was refused by this; line: of the journal; place: (path, line, text).
+# past: whether the last attempt was refused by this; line: of the journal; place: (path, line,
+# text).
 Refusal = namedtuple("Refusal", "what cure now past line place")
 
 RUNS = ("active", "reloading")
@@ -32,7 +33,7 @@ DEPTH, MAX = 4, 6
 
 
 def refusals(record, facts=None):
-    """Why systemd does not start this unit: what it refused last first. [] where it would. Never raises.
+    """Why systemd does not start this unit: what it refused last comes first. Never raises.
 
     record, facts: mappings of evidence, or anything else.
     """
@@ -342,7 +343,7 @@ def _step(known):
         does, status, "/" + name if name else "", ": " + why if why else "")
     cure = "see %ssystemctl cat %s and journalctl -u %s, and correct it" % (
         "%s in " % setting if setting else "", _name(known), _name(known))
-    again = not _mended(known, status, line)
+    again = not _well_now(known, status, line)
     if not again:
         cure = "systemd would accept it now"
     return [Refusal(what, cure, again, True, line, None)]
@@ -354,7 +355,7 @@ def _named(known, status):
     return line.partition("status=%d/" % status)[2].split(" ")[0] if line else ""
 
 
-def _mended(known, status, line):
+def _well_now(known, status, line):
     """Whether what ended the last start is seen to be well now."""
     rows = dict((one.get("setting"), one) for one in _items(known.get("paths")))
     if status == 200:
@@ -391,7 +392,8 @@ def _before(known):
 def _limit(known):
     """It ended too often: newer ones keep the result of its end then, and say so in words."""
     line = _said(known, *LIMIT)
-    if not line or not _over(known) or known.get("active_state") != "failed":
+    told = known.get("result") in ("start-limit", "start-limit-hit")  # by its state
+    if not line or told or not _over(known) or known.get("active_state") != "failed":
         return []
     return [Refusal("systemd's limit of starts is reached (StartLimitBurst=)",
                     "systemctl reset-failed %s" % _name(known), False, True, line, None)]
@@ -410,9 +412,9 @@ def _result(known):
     why = reason(line)
     environment = [one for one in _items(known.get("paths"))
                    if one.get("setting") == "EnvironmentFile"]
-    mended = any(_changed_since(known, one) for one in environment) and (not why or GONE in why)
+    well = any(_changed_since(known, one) for one in environment) and (not why or GONE in why)
     what = "systemd could not set up its start (result resources%s)" % (": " + why if why else "")
     cure = "see journalctl -u %s: a file of EnvironmentFile=, memory, or a cgroup" % name
-    if mended:
+    if well:
         cure = "systemd would accept it now"
-    return [Refusal(what, cure, not mended, True, line, None)]
+    return [Refusal(what, cure, not well, True, line, None)]

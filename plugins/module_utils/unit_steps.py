@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: the words of systemd about a start that failed: steps, results, lines of its journal."""
+"""PRIVATE to this collection: systemd's words about a start that failed: steps, results, lines."""
 
 from __future__ import absolute_import, division, print_function
 

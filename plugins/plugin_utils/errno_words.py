@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PRIVATE to this collection: what the text of an errno is about, by its path or its operation. Pure.
+"""PRIVATE to this collection: what the text of an errno is about, by its path or operation. Pure.
 
 One errno has several causes: "no space left on device" is a full disk, used-up inotify watches, too
 many cgroups, a cpuset without CPUs, or too many mounts. A text that names neither is no cause.
@@ -108,11 +108,11 @@ def _is_cpuset(clause: str, path: str) -> bool:
 
 # kind: (what it is, what is done about it); {0} is the operation and its path, {1} the errno.
 _TOLD = {
-    CGROUP: ("a cgroup operation failed ({0}: {1}), which is no matter of a disk",
-             "see how many cgroups there are (num_cgroups of /proc/cgroups; 65535 memory cgroups is "
-             "the most), whether the folder is there and writable, and journalctl -k; cgroups "
+    CGROUP: ("a cgroup operation failed ({0}: {1}); this is not a disk problem",
+             "see how many cgroups there are (num_cgroups of /proc/cgroups; 65535 memory cgroups "
+             "are the most), whether the folder is there and writable, and journalctl -k; cgroups "
              "that a kernel of 3.10 leaks go with a reboot, and a newer kernel"),
-    CPUSET: ("a cpuset has no CPU or no memory node to give ({0}: {1}), which is no matter of a disk",
+    CPUSET: ("a cpuset has no CPU or no memory node to give ({0}: {1}); this is not a disk problem",
              "compare cpuset.cpus and cpuset.mems of that cgroup with those of its parents; an "
              "empty one refuses every process"),
     WATCHES: ("no inotify watches are left (KM403)",
@@ -128,7 +128,7 @@ _TOLD = {
     MOUNTS: ("the kernel makes no further mount ({0}: {1})",
              "count the lines of /proc/self/mountinfo, compare with fs.mount-max, and see who "
              "mounts so many"),
-    KERNEL: ("a file of the kernel refuses it ({0}: {1}), which is no matter of a disk",
+    KERNEL: ("a file of the kernel refuses it ({0}: {1}); this is not a disk problem",
              "see how /proc, /sys and /dev are mounted here, and journalctl -k"),
 }
 
@@ -149,5 +149,6 @@ def _disk(found: About) -> tuple[str, str]:
         return (f"the file system of {found.path} is read-only (KM521)",
                 "see why (journalctl -k), and mount it for writing")
     if found.errno == QUOTA:
-        return (f"the disk quota of {found.path} is used up", "see repquota, and make room or raise it")
+        return (f"the disk quota of {found.path} is used up",
+                "see repquota, and make room or raise it")
     return f"a disk is full ({found.path})", f"df -h and df -i of {found.path}; make room"

@@ -41,7 +41,7 @@ _BOOT = {
     "bad": (NO, "systemd cannot read its file"),
     "invalid": (NO, "systemd cannot read its file"),
 }
-# Results whose name alone tells an operator too little. What systemd refuses is told beside them.
+# Results whose name alone tells an operator too little. The other results are explained elsewhere.
 _TOLD = frozenset(("protocol", "timeout", "watchdog"))
 _LOAD_FAILED = frozenset(("error", "bad-setting"))
 

@@ -70,7 +70,7 @@ def read(document: Mapping[str, Any]) -> Why | None:
     refused = tuple(start_refused.of(document, facts, lines)) if state.kind in ENDED else ()
     past = start_refused.past(refused)
     if state.kind == kubelet_unit.STOPPED and past is not None:
-        state = replace(state, why=past.what)  # nobody stopped it
+        state = replace(state, why=past.what)  # systemd did, not an operator
     return Why(unit, state, death, _since(last), last, isinstance(told, (list, tuple)), alive, refused)
 
 

@@ -21,7 +21,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import 
 WOULD_NOT = "a start now would not succeed: "
 
 
-def of(document: Mapping[str, Any], record: Any, lines: Iterable[Any] = (), without: Container[str] = ()) -> list[Refusal]:
+def of(document: Mapping[str, Any], record: Any, lines: Iterable[Any] = (),
+       without: Container[str] = ()) -> list[Refusal]:
     """Of a unit that its record describes. lines: its journal, where the collector told none.
 
     without: units that it needs and that the same plan starts before it.
@@ -31,14 +32,16 @@ def of(document: Mapping[str, Any], record: Any, lines: Iterable[Any] = (), with
     told = dict(_facts(document, record.get("name")))
     needs = told.get("needs")
     if without and isinstance(needs, (list, tuple)):
-        told["needs"] = [one for one in needs if isinstance(one, Mapping) and one.get("name") not in without]
+        told["needs"] = [one for one in needs
+                         if isinstance(one, Mapping) and one.get("name") not in without]
     if not told.get("said"):
         own = [line for line in lines if isinstance(line, str) and unit_start.of_systemd(line)]
         told["said"] = own[-unit_start.KEPT:]
     return unit_refusal.refusals(record, told)
 
 
-def now(document: Mapping[str, Any], record: Any, lines: Iterable[Any] = (), without: Container[str] = ()) -> str | None:
+def now(document: Mapping[str, Any], record: Any, lines: Iterable[Any] = (),
+        without: Container[str] = ()) -> str | None:
     """Why a start is not planned: systemd would refuse it; None where it would accept it."""
     found = next((one for one in of(document, record, lines, without) if one.now), None)
     return f"{found.what}; {found.cure}, then run again" if found else None

@@ -54,7 +54,7 @@ def label(name):
 
 
 def rows_of(text):
-    """The rows of `a(sbbsi) N "Type" trigger negate "parameter" result …`; None for other text."""
+    """The rows of `a(sbbsi) N "Type" trigger negate "parameter" result`; None for other text."""
     words = unit.words(text)
     if len(words) < 2 or words[0] != "a(sbbsi)" or not words[1].isdecimal():
         return None

@@ -26,8 +26,8 @@ FAULTS = (
         explanation="The kubelet's unit is stopped, was never started, failed, has reached systemd's limit of starts, or ends and is started again and again. "
                     "The node becomes NotReady after 40 seconds and gets the taints node.kubernetes.io/unreachable; its pods are evicted after five minutes, "
                     "and stay Terminating until it is back. What it died of is named where its last words tell it: swap (KM504), the state of its managers "
-                    "(KM301 to KM310), inotify (KM401 to KM403), limits (KM409), the runtime (KM508), a port, a full disk. What systemd itself refuses is named "
-                    "exactly: a condition or an assert that is not met, a unit that it requires, a file of EnvironmentFile= or a working directory that "
+                    "(KM301 to KM310), inotify (KM401 to KM403), limits (KM409), the runtime (KM508), a port, a full disk. What systemd itself refuses is "
+                    "named exactly: a condition or an assert that is not met, a unit that it requires, a file of EnvironmentFile= or a working directory that "
                     "is missing, or another step before the program begins (200/CHDIR to 245/BPF). Where a fault of its own is "
                     "why (KM505, KM506, KM507, KM510, KM515 to KM517), that one is reported instead; of a kubelet that is masked KM503.",
         remedy="Start it where it was stopped, once it is clear who stopped it and why; else correct what its last words or systemd name. No start is "

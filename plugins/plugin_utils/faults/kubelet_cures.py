@@ -37,7 +37,7 @@ _KNOWN = {
     death.PORT_IN_USE: ("its address {what} is used by another process", "see who listens there (ss -ltnp), often a second kubelet, and end that"),
     death.NODE_NAME: ("its certificate is of another node ({what})", "give the host its former name, or --hostname-override"),
     death.DISK_FULL: ("a disk is full ({what})", "df -h and df -i of /var/lib/kubelet and /etc/kubernetes; make room"),
-    death.CGROUP: ("a cgroup operation failed ({what}), which is no matter of a disk",
+    death.CGROUP: ("a cgroup operation failed ({what}); this is not a disk problem",
                    "see how many cgroups there are (num_cgroups of /proc/cgroups; 65535 memory cgroups is the most), whether that folder is there and "
                    "writable, and journalctl -k; cgroups that a kernel of 3.10 leaks go with a reboot, and a newer kernel"),
     death.STEP: ("systemd ends its start itself ({what})", "see systemctl cat of the unit and journalctl -u, and correct what they name"),

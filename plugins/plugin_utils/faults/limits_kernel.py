@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, lasting_settings, node_limits, shared_kernel
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
+    control_plane, errno_words, lasting_settings, node_limits, shared_kernel)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
@@ -18,9 +19,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_limits i
 SHOWN = 5
 MORE_PIDS = 4194304  # as many as a kernel of 64 bits counts
 WHO_THREADS = "ps -eo nlwp,pid,comm --sort=-nlwp | head"
-# What kubelet and runtime say then, all of it on one line. The same errno is of other matters too: a full disk, a process at its limit.
-SAYS = {INSTANCES: (("too many open files", "notify"), ("too many open files", "watch")), FILE_MAX: (("too many open files in system",),),
-        WATCHES: (("no space left on device", "notify"), ("no space left on device", "watch"))}
+# What a line of kubelet or runtime must be about: the same errno is of other matters too, a full disk or a process at its limit.
+SAYS = {INSTANCES: errno_words.INSTANCES, FILE_MAX: errno_words.FILE_MAX, WATCHES: errno_words.WATCHES}
 RAISE = "raise it: the plan writes {0}={1}, or what -e {2}=NUMBER asks for, where it outlives a reboot, and tells the kernel (nothing restarts)"
 WHO = 'for p in /proc/[0-9]*; do echo "$(ls $p/fd | wc -l) $(cat $p/comm) ${p#/proc/}"; done | sort -rn | head'
 
@@ -153,8 +153,8 @@ def _proofs(host: Host, document: Mapping[str, Any], limits: Limits, found: list
         yield from (Proof("process", host.host, text=text) for text in [_unseen(host, limits)] if text)
     said = control_plane.data(document, "kubelet_log").get("lines")
     lines = [line for line in (said if isinstance(said, list) else ()) if isinstance(line, str)]
-    yield from [Proof("log", host.host, text=line) for line in lines
-                if any(all(word in line.lower() for word in words) for words in SAYS[found[0].key])][-2:]
+    told = [line for line in lines for of in [errno_words.about(line)] if of is not None and of.kind == SAYS[found[0].key]]
+    yield from [Proof("log", host.host, text=line) for line in told[-2:]]
 
 
 def _unseen(host: Host, limits: Limits) -> str:

@@ -141,6 +141,8 @@ class Runtime:
         cure = f"read its last words (journalctl -u {name} -n 100) and mend what they name: systemd starts it again by itself" if looping else (
             f"find out who stopped it, and why, or what it ended of (journalctl -u {name}); {enable}systemctl start {name} brings it back; "
             + (f"but {ENDS}" if unit.name == DOCKERD else "containers that were running still do"))
+        if words.instead:  # systemd did, not an operator
+            cure = f"{enable}systemctl start {name}"
         said = (Proof("log", self.host.host, object=name, text=words.line),) if words.line else ()
         why = [words.what] if words.instead else [state.why, *([words.what] if words.what else [])]
         proofs = dict.fromkeys((nodes.proof(self.host, unit), *start_refused.proofs(self.host.host, unit.name, refused), *said, *self._words()))

@@ -99,7 +99,7 @@ def test_what_its_start_needs_is_named(setting, state, status, word):
 
 
 @pytest.mark.parametrize("state", ["ok", "denied", "Input/output error", None, 7])
-def test_a_path_that_is_well_or_that_nobody_may_see_is_no_reason(state):
+def test_a_path_that_is_well_or_that_may_not_be_seen_is_no_reason(state):
     assert refusals(IDLE, {"paths": [dict(MISSING, state=state)]}) == []
 
 
@@ -147,7 +147,7 @@ def test_one_of_which_a_reload_made_systemd_forget_the_result_is_named_where_it_
     assert "ConditionPathExists=/x" not in only(dict(IDLE, checks=[one, one], condition_result=False)).what
 
 
-def test_one_that_nobody_knows_anything_of_may_be_why():
+def test_one_that_is_not_known_at_all_may_be_why():
     found = only(dict(IDLE, checks=[check(met=True, last=None), check("ConditionHost=x", None, None)], condition_result=False))
     assert found.now is True and "ConditionHost=x may not be met" in found.what and "ConditionPathExists" not in found.what
 
@@ -163,7 +163,7 @@ def test_one_that_cannot_be_looked_at_is_as_systemd_found_it(result, last, again
     assert [one.now for one in found] == ([] if again is None else [again])
 
 
-def test_a_refusal_whose_condition_nobody_could_read_stays_one():
+def test_a_refusal_whose_condition_could_not_be_read_stays_one():
     found = only(dict(IDLE, checks=[], condition_result=False))
     assert (found.now, found.past) == (True, True)
 

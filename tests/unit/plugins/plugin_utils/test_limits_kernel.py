@@ -134,6 +134,7 @@ def test_at_the_usual_limit_already_more_is_asked_for(node):
 @pytest.mark.parametrize(("key", "line", "is_shown"), [
     (INSTANCES, "kubelet: inotify_init: too many open files", True), (INSTANCES, "write /x: no space left on device", False),
     (WATCHES, "kubelet: inotify_add_watch /x: No space left on device", True), (WATCHES, "write /x: no space left on device", False),
+    (INSTANCES, "accept tcp 127.0.0.1:1: accept4: too many open files", False), (WATCHES, "write /var/lib/watch/x: no space left on device", False),
     (FILE_MAX, "open /x: too many open files in system", True), (FILE_MAX, "open /x: too many open files", False),
 ])
 def test_lines_of_the_log_that_speak_of_it_and_no_others(node, key, line, is_shown):

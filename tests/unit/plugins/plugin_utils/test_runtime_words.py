@@ -40,8 +40,8 @@ BYE = "2027-01-15T07:59:51+0000 w1 containerd[9]: bye"
     ("… w1 containerd[9]: open /x: no space left on device", "a disk is full", "df -h"),
     ("… w1 containerd[9]: failed to create fsnotify watcher: too many open files", "(KM401, KM402)", "too_many_open_files"),
     ("… w1 containerd[9]: open /var/lib/x: too many open files", "KM404", "too_many_open_files"),
-    ("… w1 containerd[9]: mkdir /sys/fs/cgroup/memory/x: no space left on device", "no matter of a disk", "/proc/cgroups"),
-    ("… w1 containerd[9]: mkdir /sys/fs/cgroup/x: read-only file system", "no matter of a disk", "/proc/cgroups")])
+    ("… w1 containerd[9]: mkdir /sys/fs/cgroup/memory/x: no space left on device", "not a disk problem", "/proc/cgroups"),
+    ("… w1 containerd[9]: mkdir /sys/fs/cgroup/x: read-only file system", "not a disk problem", "/proc/cgroups")])
 def test_one_that_ended_tells_of_what(node, line, what, cure):
     node.set(unit={**LOOPS, "said": [line, BYE]}, **NOT_ASKED)
     found = node.finding()

@@ -96,7 +96,7 @@ def test_what_systemd_would_accept_now_is_started(node, record, facts):
     assert (step.remedy, step.allowed, step.blocked_by) == (node_plan.START, True, None)
 
 
-def test_a_start_that_would_be_refused_now_is_told_beside_what_happened(node):
+def test_a_start_that_would_be_refused_now_is_told_with_what_happened(node):
     facts = {**checked("ConditionPathExists=/gone"), "condition_result": True}
     found = node.set(IDLE, facts).finding()
     assert "somebody stopped it" in found.summary and start_refused.WOULD_NOT in found.summary and "ConditionPathExists=/gone" in found.summary

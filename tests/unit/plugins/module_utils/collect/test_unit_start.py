@@ -175,7 +175,7 @@ def test_what_can_be_looked_at_is_looked_at_now(tmp_path, kind, name, met):
     assert unit_checks.holds_now(kind, os.path.join(str(tmp_path), name))[0] is met
 
 
-def test_what_nobody_may_see_is_not_known(monkeypatch):
+def test_what_may_not_be_seen_is_not_known(monkeypatch):
     def denied(_path):
         raise PermissionError(13, "Permission denied")
     monkeypatch.setitem(unit_checks.TESTS, "PathExists", denied)
