@@ -227,7 +227,7 @@ class Client:
                     raise ApiError("error", "%s: %s" % (what, one_line(error) or type(error).__name__))
 
     def _dated(self, answer, asked):
-        """Keep what the API server's clock said, between two times of ours. An error may be of the proxy, whose clock is our own."""
+        """Keep the API server's Date with this host's time before and after. Errors are left out: the proxy may have made them."""
         if 200 <= answer.status < 300 and answer.headers.get("Date"):
             self.clock = {"asked_at": asked, "read_at": time.time(), "date": one_line(answer.headers["Date"], 40)}
 

@@ -44,7 +44,7 @@ def conditions_of(item):
 
 
 def leased(api, nodes):
-    """These nodes, each with when its kubelet renewed its lease, by its own clock, and for how long. One list; where it fails, nobody knows."""
+    """These nodes, each with when its kubelet renewed its lease, by its own clock, and for how long. One list; where it fails, none is told."""
     if len(nodes) > MAX_LEASED:
         return nodes
     known = dict((node["name"], node) for node in nodes)

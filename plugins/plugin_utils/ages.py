@@ -4,7 +4,7 @@
 """PRIVATE to this collection: how old something of the API is, by the clock of the host that read it. Pure.
 
 Never by another object of the API: objects that stopped changing at the same time would all look fresh. The clock of the host that reads is
-checked against the `Date` of the API servers' answers; where the two differ, nobody knows an age.
+checked against the `Date` of the API servers' answers; where the two differ, no age is known.
 """
 
 from __future__ import annotations

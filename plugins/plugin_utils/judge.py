@@ -277,7 +277,7 @@ def _of_cluster(fault: Fault, cluster: Cluster) -> list[Outcome]:
 
 
 def _as_of_now(fault: Fault, cluster: Cluster, outcome: Outcome) -> Outcome:
-    """The outcome; not clear where only the present clears it, and the API holds nothing but the past. Where clocks are why nobody knows, that is told."""
+    """The outcome; unknown instead of clear where the API holds only the past. Clocks that differ are named as the reason."""
     if fault.present and outcome.verdict == "unknown" and not outcome.note:
         return outcome._replace(note=ages.clocks(cluster).doubt)
     if not fault.present or outcome.verdict != "clear" or not writes.refused(cluster):

@@ -174,7 +174,7 @@ def _rows(groups: Iterable[Sequence[Step]]) -> list[tuple[Step, str | None]]:
         [each for each in starts if each[0].cluster == row[0].cluster] if row in starts else [row])]
 
 
-# What restores or raises something on its own host, and needs neither the API nor a component that takes another's place (safety: no restart beside that).
+# Remedies that restore or raise something on their own host: they need no write to the API, and restart no component.
 LOCAL = frozenset(("enable_kubelet", "start_kubelet", "enable_runtime", "start_runtime", "unmask_kubelet", "kernel_setting", "kernel_module", "file_limit",
                    "swap_off", "swap_persistence"))
 BELOW = frozenset(("kubelet", "containerd", "crio", "docker", "cri-docker", "cri-dockerd"))

@@ -23,12 +23,12 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_view imp
 
 CODE = "KM115"
 NODE_SECONDS, LOCK_SECONDS, BEAT_SECONDS = 40.0, 15.0, 60.0  # the usual durations; API servers renew theirs every 10 s, and it lasts an hour
-RETRY_SECONDS = 20.0  # behind a duration that has ended: whoever could not write tries again within these
+RETRY_SECONDS = 20.0  # after a duration has ended: a writer that failed tries again within this time
 YOUNG_SECONDS = 60.0  # a kubelet that has just started may not have renewed yet
 AHEAD_SECONDS = 10.0  # a time of the future is of another clock, and tells no age
 NOSPACE, CORRUPT = "NOSPACE", "CORRUPT"
 NO_QUORUM, NO_ETCD = "no quorum", "no etcd"
-NOBODY = "0"  # how etcd writes that it knows no leader
+NO_LEADER = "0"  # how etcd writes that it knows no leader
 UNREACHED = ("refused", "timed out", "No route", "unreachable")  # of a connection, as the collector words it
 
 
@@ -46,7 +46,7 @@ class Lease:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, and whoever renews it had time to try again."""
+        """Whether it has ended, and its writer had time to try again."""
         return self.least > self.lasts + RETRY_SECONDS
 
 
@@ -78,7 +78,7 @@ class Writes:
 
 @remember.last
 def state(cluster: Cluster) -> Writes:
-    """Whether this cluster accepts writes. Evidence that nobody foresaw proves nothing, and ends no plan of other hosts."""
+    """Whether this cluster accepts writes. Evidence of an unexpected shape proves nothing."""
     try:
         return _state(cluster)
     except UNFORESEEN as error:
@@ -107,7 +107,7 @@ def refused(cluster: Cluster) -> bool:
 
 
 def why(cluster: Cluster) -> str:
-    """One sentence that refuses what needs a write; empty where writes are accepted, or nobody knows."""
+    """One sentence that refuses what needs a write; empty where writes are accepted, or that is unknown."""
     if not refused(cluster):
         return ""
     told = state(cluster).told.partition("; ")[0]
@@ -125,7 +125,7 @@ def _missing(cluster: Cluster, found: list[Lease]) -> tuple[Missing, ...]:
 
 
 def leases(cluster: Cluster) -> list[Lease]:
-    """Every lease whose age is known. A node's counts beside the locks: a lock that nobody renews may only be without a leader."""
+    """Every lease whose age is known: of nodes, of locks, and of the API servers themselves."""
     return [one for one in (*_of_nodes(cluster), *_of_locks(cluster), *_of_servers(cluster)) if one.most >= -AHEAD_SECONDS]
 
 
@@ -160,7 +160,7 @@ def _of_locks(cluster: Cluster) -> Iterator[Lease]:
         known = ages.age_of(cluster, at, writer, "locks")
         if known is not None:
             lasts = ages.seconds_of(lock.get("lease_duration_s")) or LOCK_SECONDS
-            # A lock of somebody else's may last for hours: renewed within the last minute it shows that something is written.
+            # A lock of another component may last for hours: only a renewal within the last minute proves a write.
             yield Lease(f"lock {name}", at, *known, min(max(lasts, LOCK_SECONDS), BEAT_SECONDS), writer)
 
 
@@ -189,7 +189,7 @@ def etcd(cluster: Cluster) -> Etcd:
     """What etcd's members that were asked say: an alarm counts wherever it is told, a leader that one of them knows is a quorum."""
     known = [(host, status) for host in cluster.hosts if (status := _status(host)) is not None]
     leaders = [leader for _host, status in known if (leader := _leader(status)) is not None]
-    without = [(host, status) for host, status in known if _leader(status) == NOBODY]
+    without = [(host, status) for host, status in known if _leader(status) == NO_LEADER]
     if not leaders:
         lost = _absent(cluster)
     else:
@@ -199,7 +199,7 @@ def etcd(cluster: Cluster) -> Etcd:
         if raised:
             alarm = _alarm(cluster, kind, raised)
             # Without a quorum no alarm can be taken back, nor any space be freed.
-            return replace(alarm, cause=lost.cause, told=f"{lost.told}; besides, {alarm.told}", proofs=lost.proofs + alarm.proofs) if lost.cause else alarm
+            return replace(alarm, cause=lost.cause, told=f"{lost.told}; in addition, {alarm.told}", proofs=lost.proofs + alarm.proofs) if lost.cause else alarm
     return lost
 
 
@@ -215,7 +215,7 @@ def _status(host: Host) -> Mapping[str, Any] | None:
     body = health.get("body") if isinstance(health, Mapping) else None
     if not isinstance(body, str) or '"health"' not in body:
         return None
-    leader = NOBODY if "NO LEADER" in body else None
+    leader = NO_LEADER if "NO LEADER" in body else None
     return {"endpoint": "/health", "leader": leader, "errors": [one_line(body, 200)]}
 
 
@@ -273,7 +273,7 @@ def _members(cluster: Cluster) -> dict[str, str]:
 
 
 def _leaderless(cluster: Cluster, without: list[tuple[Host, Mapping[str, Any]]]) -> Etcd:
-    """No member that answers knows a leader. Others have one only if enough are left that may be well, and somebody could be asked."""
+    """No member that answers knows a leader. The others have one only if a majority of all members is left among them."""
     names, here = _members(cluster), [host for host, _status in without]
     silent = [host for host in cluster.members if host not in here and _without_etcd(cluster, host)]
     gone = [host for host in cluster.members if host not in here and host.status not in ("ok", "not_asked")]

@@ -199,8 +199,8 @@ FAULTS = (
                     "that its release does not know, a certificate, a server that it does not reach), and the kubelet's, where it never began (an "
                     "image that is not there). A component that a kubelet or manifest of the last minutes has still to start is unknown. "
                     "Also, as a warning, where it runs now and has ended again and again: two starts within the last 40 minutes, of one manifest, not behind "
-                    "a boot, and at least three of it (ten where it says nothing as it ends: somebody may have stopped it). Many starts in its life alone "
-                    "are no finding.",
+                    "a boot, and at least three of it (ten where its log does not say why it ended: an operator may have stopped it). A high lifetime count "
+                    "alone is no finding.",
         remedy="Mend what its last words name. The kubelet waits up to five minutes between two starts.",
         risk=2,
         needs=("system", "kubelet", "manifests", "instances", "component_end"),

@@ -81,10 +81,10 @@ def _moment(lock: Mapping[str, Any]) -> float:
 
 
 def _stands_still(cluster: Cluster, lock: Mapping[str, Any]) -> tuple[bool, bool]:
-    """(whether nobody renews it, whether that cannot be told). Its age counts by the clock of the host that read it, never by what else is written.
+    """(whether it is not renewed, whether that is unknown). Its age counts by the clock of the host that read it, never by what else is written.
 
     A lease that its holder's kubelet renewed later proves more, whatever the clocks say: both are of one clock. That it did not is no proof of
-    anything, because both may have stopped at once. Newer components give their lock up as they end, so that it names nobody: whichever
+    anything, because both may have stopped at once. Newer components give their lock up as they end, so that it has no holder: whichever
     control-plane node wrote it, its clock is one of theirs.
     """
     renewed = timestamp(lock.get("renew_time"))
@@ -130,6 +130,8 @@ def _stale(cluster: Cluster, role: Role, lock: Mapping[str, Any], places: list[s
         where = "it runs on no host that answered" + (f"; {silent} did not" if silent else "")
         remedy = f"see on the control-plane nodes why the kubelet runs none: the manifest {name}.yaml in its folder of static pods (gone, or not to be " \
             f"parsed), then the container's log (crictl ps -a --name {name})"
+    if writes.refused(cluster):
+        remedy = f"it cannot renew its lock while the cluster accepts no writes: repair that first ({writes.CODE})"
     return Hit(f"no {role.title} leads since {at}: {where}{told}", proofs, f"{remedy}; until one leads, {role.means}", component=name)
 
 

@@ -65,7 +65,7 @@ FAULTS = (
                     "than their own duration although kubelets run, nothing was written. Ages are taken by the clock of the host that read them, and are "
                     "unknown where it differs from that of the API servers by more than 10 s (KM526). What only the present state of the API could clear "
                     "is unknown meanwhile, and no step is taken that needs a write.",
-        remedy="Mend etcd first: space, quorum, data. Nothing here does it yet; no other repair that needs a write is begun before.",
+        remedy="Repair etcd first: space, quorum, data. No step here does it; no repair that needs a write starts before that.",
         risk=0,
         needs=("kubelet", "manifests", "instances", "etcd"),
         cluster_needs=("nodes", "locks"),

@@ -45,7 +45,7 @@ def differing(cluster: Cluster) -> Iterator[Outcome]:
 
 
 def _of_servers(cluster: Cluster) -> Iterator[Hit]:
-    """The host that read the API and the API servers, where their clocks differ so that no age is known. Which of them is right, nobody knows here."""
+    """The host that read the API and the API servers, where their clocks differ so that no age is known. Which of them is right is not known here."""
     known = ages.clocks(cluster)
     if known.doubt:
         ways = {name: "ahead of" if ahead > 0 else "behind" for name, ahead in known.apart.items()}

@@ -27,8 +27,8 @@ LOST = {
     "certificate": ("it cannot trust the server of its kubeconfig",
                     "compare the clocks (timedatectl), then the time and the names of the server's certificate, and the CA of the kubeconfig"),
 }
-FROZEN = ("nothing that it says is stored, because the cluster accepts no writes", f"mend what keeps the cluster from writing first ({writes.CODE}), and look "
-          "at this node again behind that")
+FROZEN = ("nothing that it says is stored, because the cluster accepts no writes", f"first repair what keeps the cluster from writing ({writes.CODE}), then "
+          "audit this node again")
 REACHED = ("the server of its kubeconfig answers there", "read what it says of its lease and its Node (journalctl -u kubelet): a client certificate that "
            "the API refuses, another name than its Node's, or a call to the runtime that never ends")
 

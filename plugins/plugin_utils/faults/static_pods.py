@@ -23,8 +23,8 @@ STARTING_SECONDS = 180
 # One that is younger than SHORT, behind two others of which the last ended by its own word within LIVED: it is alive by chance while somebody looks. One that
 # somebody ended (a restart, an edit, a lock that was lost) has lived on, or says nothing of its end.
 SHORT_SECONDS, STARTS, LIVED_SECONDS = 120, 2, 10
-# The third end within an hour is no accident: two starts within 40 minutes, and another before them, are as many. One that says nothing as it ends may have
-# been stopped by somebody, a few times in a row by an operator or a repair; hardly ten times.
+# Three ends within an hour are no accident: two starts within 40 minutes, with a third before them, are that rate. Where the log does not say why it ended, an
+# operator or a repair may have stopped it a few times in a row; ten times are not plausible.
 AGAIN_SECONDS, AGAIN_STARTS, QUIET_STARTS = 2400, 3, 10
 BOOT_SECONDS = 600  # behind a boot, what waits for what is not up yet ends a few times
 # Words by which a program of Kubernetes, etcd or Go says that it ends.
@@ -93,7 +93,7 @@ def _judged(host: Host, plane: ControlPlane, use: FileUse, ended: Mapping[str, A
 
 
 def _restarts(plane: ControlPlane, ended: Mapping[str, Any], started: float, booted: float) -> bool:
-    """Whether it ends every few minutes, however long it lives: it runs whenever somebody looks. Many starts in its life alone say nothing of now.
+    """Whether it ends every few minutes, although it runs at the moment of the audit. A high lifetime count alone says nothing of the present.
 
     Its number counts starts of one manifest, so that a change of it is no restart.
     """
