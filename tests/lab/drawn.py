@@ -23,7 +23,8 @@ TESTS: dict[str, tuple[int, tuple[str, ...]]] = {
     "repairs": (1, ("test_planted.py::", *(f"test_repair.py::test_{name}" for name in (
         "two_masters", "configuration_file", "stray_backup", "a_dead_kubelet", "broken_yaml", "an_image_that_is_gone", "without_an_api_server")))),
     "symptoms": (2, ("test_admission.py::", "test_pinning.py::", "test_reset.py::", "test_open_files.py::", "test_swap.py::", "test_boot.py::",
-                     "test_node_back.py::", "test_told.py::")),
+                     "test_node_back.py::", "test_told.py::",
+                     "test_no_writes.py::")),
 }
 # Of these files one is drawn: each costs minutes before its first test, most for a cluster of its own.
 FILES = ("test_kubespray.py::", "test_repair_api.py::", "test_roles.py::", "test_power_cut.py::",
