@@ -241,7 +241,9 @@ class _Count:
     def _note(self, outcome: Outcome) -> None:
         for lack in outcome.missing:
             if lack.status not in ("not_asked", "ok"):
-                self.lacking[(lack.host, lack.collector, lack.status)] = None
+                # What a node says of a status may be of any type.
+                status = lack.status if isinstance(lack.status, str) else "error"
+                self.lacking[(lack.host, lack.collector, status)] = None
 
     def of_tier(self, tier: list[str]) -> dict[str, int]:
         asked = self._asked.intersection(tier)
