@@ -127,11 +127,11 @@ def _enabled(scene: Scene, service: Service) -> Sequence[Step]:
 def _start(scene: Scene, service: Service) -> Step:
     diff = f"systemctl is-active {service.unit.name}: {service.unit.active} -> active\n"
     ends = _ends(scene)
-    return _step(scene, service, service.start, _blocked(scene, service.unit) or _refused(scene, service) or _loads(scene), diff, _effects(service, ends),
+    return _step(scene, service, service.start, _blocked(scene, service.unit) or _unconfigured(scene, service) or _loads(scene), diff, _effects(service, ends),
                  3 if ends else None)
 
 
-def _refused(scene: Scene, service: Service) -> str | None:
+def _unconfigured(scene: Scene, service: Service) -> str | None:
     """Why a start would end at once: the kubelet refuses what its managers are told."""
     found = kubelet_refused.read(scene.document) if service.start == START else kubelet_refused.Judged()
     return f"the kubelet would not start, it refuses its configuration (KM506): {found.why}; correct that first" if found.refused else None
