@@ -132,7 +132,7 @@ def _start(scene: Scene, service: Service) -> Step:
     diff = f"systemctl is-active {service.unit.name}: {service.unit.active} -> active\n"
     ends = _ends(scene)
     blocked = (_blocked(scene, service.unit) or _refused(scene, service)
-               or _refused_by_kubelet(scene, service) or _loads(scene))
+               or _unconfigured(scene, service) or _loads(scene))
     return _step(scene, service, service.start, blocked, diff, _effects(service, ends), 3 if ends else None)
 
 
@@ -145,7 +145,7 @@ def _refused(scene: Scene, service: Service) -> str | None:
     return start_refused.now(scene.document, service.facts, lines, first)
 
 
-def _refused_by_kubelet(scene: Scene, service: Service) -> str | None:
+def _unconfigured(scene: Scene, service: Service) -> str | None:
     """Why a start would end at once: the kubelet refuses what its managers are told."""
     found = kubelet_refused.read(scene.document) if service.start == START else kubelet_refused.Judged()
     return f"the kubelet would not start, it refuses its configuration (KM506): {found.why}; correct that first" if found.refused else None

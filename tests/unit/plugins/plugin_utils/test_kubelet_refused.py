@@ -67,7 +67,7 @@ def record(path, text):
 
 @pytest.fixture
 def told(world):
-    """Tell w1 this. changed: after its kubelet was started; lines: it is down, with this journal."""
+    """Tell w1 this. changed: after its kubelet started; lines: it is down, with this journal."""
 
     def make(
         config="",
@@ -317,7 +317,7 @@ def test_the_finding_names_the_line_or_where_the_flag_stands(told):
     assert f"{FILE}:3" in finding.summary and f"{FILE}:3" in finding.remedy
     world = told("", ("--cpu-manager-policy=Static",))
     assert judged(world)[1]["KM506"].evidence[0].kind == "process"
-    text = '# --cpu-manager-policy=no\nA="--v=2"\nB="--cpu-manager-policy-x= --cpu-manager-policy=Static"\n'
+    text = '# --cpu-manager-policy=no\nA="--v=2"\nB="--cpu-x= --cpu-manager-policy=Static"\n'
     world.data("w1", "kubelet")["unit"]["environment_files"] = [
         {"path": "/etc/default/kubelet", "text": text}
     ]
@@ -476,8 +476,8 @@ def test_a_kubelet_that_ended_of_something_else_is_not_drained_for_its_state(tol
     """Its state is of another policy too: the next obstacle, and no cure for this one."""
     state = failed(
         r"start cpu manager error: could not restore state from checkpoint: configured policy "
-        r"\"static\" differs from state checkpoint policy \"none\", please drain this node and delete "
-        r"the CPU manager checkpoint file \"/var/lib/kubelet/cpu_manager_state\" before"
+        r"\"static\" differs from state checkpoint policy \"none\", please drain this node and "
+        r"delete the CPU manager checkpoint file \"/var/lib/kubelet/cpu_manager_state\" before"
     )
     assert [step.remedy for step in planned(told(STATIC, lines=dead(state)))] == [
         "start_former",
