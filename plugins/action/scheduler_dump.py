@@ -112,7 +112,8 @@ class ActionModule(NodeAction):
         params = {name: args[name] for name in ("state", "run_id", "timeout", "kubeconfig", "kubectl", "report_dir")}
         params["timeout"] += on_node.BUDGET if args["state"] == "dumped" else 0
         status, reason, answer = self._ask(host, {**params, "process": one["process"]}, task_vars)
-        (self._dumped if args["state"] == "dumped" else self._ready)(one, "" if status == "ok" else evidence.one_line(reason or status, evidence.MAX_REASON), answer)
+        problem = "" if status == "ok" else evidence.one_line(reason or status, evidence.MAX_REASON)
+        (self._dumped if args["state"] == "dumped" else self._ready)(one, problem, answer)
         self._keep(folder, document)
         if args["state"] == "dumped":
             return {"host": host, "sent": one["sent"]}

@@ -118,7 +118,8 @@ def _report(case: Case, packed: Mapping[str, bytes], change: Anonymous | None) -
     _compare(case.judged, judged, change)
     timelines, _lacking = timeline.of_clusters(clusters)
     # Captures are words of a log and name files of the operator, a comparison tells of another run: neither is in the evidence that is packed.
-    run = replace(case.run, plan=(), steps=(), notices=tuple(clean(list(case.run.notices))), timelines=timelines, report_dir="", captures=(), compared=None, outside=())
+    run = replace(case.run, plan=(), steps=(), notices=tuple(clean(list(case.run.notices))), timelines=timelines, report_dir="", captures=(),
+                  compared=None, outside=())
     report = report_json.render(judged, run)
     report["exit_code"], report["exit_reason"] = exit_of(judged, case.run)
     report["plan"] = clean([step.shown() for step in case.run.plan])

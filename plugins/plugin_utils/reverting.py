@@ -130,7 +130,8 @@ def listing(host: str, status: str, reason: str, answer: Any) -> Listing:
 def outcome(host: str, status: str, reason: str, answer: Any) -> Done:
     """What a host says became of it, its shape not believed."""
     if status == "unreachable":
-        return Done(host, "failed", f"it was lost while it was under way ({evidence.one_line(reason, evidence.MAX_REASON)}): list again to see what became of it")
+        said = evidence.one_line(reason, evidence.MAX_REASON)
+        return Done(host, "failed", f"it was lost while it was under way ({said}): list again to see what became of it")
     answer = answer if isinstance(answer, dict) else {}
     if status != "ok":
         return Done(host, "failed", evidence.one_line(reason, evidence.MAX_REASON))

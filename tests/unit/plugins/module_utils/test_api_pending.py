@@ -126,7 +126,8 @@ def test_leases_come_by_one_list_or_not_at_all():
     nodes = [{"name": "w1"}, {"name": "w2"}]
     answers = Answers({"metadata": {"name": "w1"}, "spec": {"renewTime": "2027-01-15T08:00:00.000000Z"}}, {"metadata": {"name": "gone"}, "spec": {}})
     collect_nodes.leased(answers, nodes)
-    assert nodes == [{"name": "w1", "lease": "2027-01-15T08:00:00.000000Z", "lease_duration_s": None}, {"name": "w2"}] and answers.asked == [(collect_nodes.LEASES, None)]
+    assert nodes == [{"name": "w1", "lease": "2027-01-15T08:00:00.000000Z", "lease_duration_s": None}, {"name": "w2"}]
+    assert answers.asked == [(collect_nodes.LEASES, None)]
     nodes = [{"name": "w1"}]
     collect_nodes.leased(Answers({"metadata": {"name": "w1"}, "spec": {"renewTime": "x"}}, ApiError("denied", "no", 403)), nodes)
     assert nodes == [{"name": "w1"}]

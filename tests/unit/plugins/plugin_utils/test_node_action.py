@@ -72,7 +72,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (folder / "ssh").chmod(0o755)
     (folder / "su").write_text("#!/bin/bash\nwhile [ \"$1\" != -c ]; do shift; done\nexec /bin/sh -c \"$2\"\n")
     (folder / "su").chmod(0o755)
-    for name, text in {"root/id": "echo 0", "ordinary/id": "echo 1000", "enter": "exit 3", "refusing/sudo": "echo sudo: a password is required >&2; exit 1"}.items():
+    for name, text in {"root/id": "echo 0", "ordinary/id": "echo 1000", "enter": "exit 3",
+                       "refusing/sudo": "echo sudo: a password is required >&2; exit 1"}.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
@@ -105,7 +106,8 @@ def test_a_node_that_answers(run: dict[str, Any], host: str) -> None:
 
 
 @pytest.mark.parametrize("host, status, reason", [
-    ("silent", "unreachable", "Connection timed out"), ("broken", "unreachable", "temporary directory"), ("broken", "unreachable", "cannot execute"), ("bare", "error", "no Python 3.6 or newer"),
+    ("silent", "unreachable", "Connection timed out"), ("broken", "unreachable", "temporary directory"), ("broken", "unreachable", "cannot execute"),
+    ("bare", "error", "no Python 3.6 or newer"),
     ("gone", "error", "/opt/none/bin/python3"), ("huge", "error", "too large"), ("liar", "error", "no JSON"),
     ("root_as_ada", "error", "none/sudo"), ("ordinary_sudo", "error", "none/sudo"), ("ordinary_refused", "error", "Missing sudo password"),
     ("ordinary_module", "error", "none/su"), ("root_wanted", "error", "json"),

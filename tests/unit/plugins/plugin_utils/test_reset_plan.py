@@ -40,7 +40,8 @@ def node(world):
             kubelet["process"] = None
         world.documents["w1"]["collectors"]["pinning"] = {"status": "ok", "data": {
             "root_dir": FOLDER, "cpu_state": None if text is None else record("cpu_manager_state", text),
-            "memory_state": memory and record("memory_manager_state", memory), "kubelet_version": "Kubernetes v1.34.1", "numa": [0], "frozen": None, "runc": None, "pods": [POD],
+            "memory_state": memory and record("memory_manager_state", memory), "kubelet_version": "Kubernetes v1.34.1", "numa": [0],
+            "frozen": None, "runc": None, "pods": [POD],
             "cpus": {"online": "0-3", "topology": [[cpu, cpu % 2, 0, 0] for cpu in range(4)]}, "containers": None if text is None else [
                 {"pod_uid": POD, "pod": "shop/db-0", "name": "app", "container_id": "c" * 64, "pid": 7, "static": False, "cpus": "1", "allowed": "1"}]}}
         return world

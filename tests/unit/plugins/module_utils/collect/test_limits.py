@@ -337,7 +337,8 @@ def test_this_machine():
     record = runner.run({"timeout": 20}, spec.chosen(["limits"]), [])["limits"]
     found = record["data"]
     assert (record["status"], record["error"]) == ("ok", None)
-    assert set(found) == {"kernel", "file_nr", "threads", "inotify", "init", "processes", "units", "sysctl_files", "limits_files", "pam", "late", "user_ns", "used_up"}
+    assert set(found) == {"kernel", "file_nr", "threads", "inotify", "init", "processes", "units", "sysctl_files", "limits_files", "pam", "late",
+                          "user_ns", "used_up"}
     assert set(found["kernel"]) == set(limits.KERNEL) and all(value.isdecimal() for value in found["kernel"].values())
     assert found["file_nr"][1] == int(found["kernel"]["fs.file-max"]) and found["threads"] > 1
     assert found["init"]["nofile"][1] != 0 and found["inotify"]["uid"] == os.geteuid()
