@@ -118,12 +118,25 @@ def test_the_audit_ends_as_usual(run: dict[str, Any]) -> None:
 
 
 def test_the_honest_host_is_judged_as_if_it_were_alone(run: dict[str, Any]) -> None:
-    """By the same evidence: this machine may have changed until a second audit of it."""
-    document = evidence.read(run["folder"] / "report" / "evidence" / "here.json")
-    nodes = {code for code, fault in judge.CATALOGUE.items() if fault.node}
-    alone = {verdict.code: verdict.verdict for verdict in judge.judge([document]).verdicts if verdict.code in nodes}
-    among = {item["code"]: item["verdict"] for item in report(run)["verdicts"] if item["host"] == "here" and item["code"] in nodes}
-    assert len(alone) > 20 and among == alone
+    """By the same evidence: this machine may have changed until a second audit of it.
+
+    It is no node, so that the run itself judges little of it: with a trace of a node it has all.
+    """
+    folder = run["folder"] / "report" / "evidence"
+    documents = [evidence.read(path) for path in sorted(folder.glob("*.json"))]
+    honest = next(one for one in documents if one["host"] == "here")
+    told = {item["code"]: item["verdict"] for item in report(run)["verdicts"] if item["host"] == "here"}
+    assert told == verdicts_of_here([honest])
+    honest["collectors"]["installer"]["data"]["traces"] = ["/var/lib/kubelet"]
+    alone = verdicts_of_here([honest])
+    assert len(alone) > 20 and verdicts_of_here(documents) == alone
+
+
+def verdicts_of_here(documents: list[dict[str, Any]]) -> dict[str, str]:
+    """Judge these documents, and give the verdicts of faults of a node for the honest host."""
+    nodes = {code for code, fault in judge.CATALOGUE.items() if fault.node} | {"KM905"}
+    return {one.code: one.verdict for one in judge.judge(documents).verdicts
+            if one.host == "here" and one.code in nodes}
 
 
 @pytest.mark.parametrize("host, reason", [
