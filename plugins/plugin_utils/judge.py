@@ -231,19 +231,20 @@ class _Count:
         """Open for its own host; else for the hosts that owe evidence, and for all of them where it is not known of the cluster."""
         if outcome.verdict not in ("unknown", "present"):
             return
-        places = {outcome.host} if outcome.host and outcome.verdict == "unknown" else {lack.host for lack in outcome.missing}
-        if outcome.verdict == "unknown" and outcome.host is None:
-            places = set(self._open)
-        for place in places & set(self._open):
-            self._open[place].add(code)
+        owing = [str(lack.host) for lack in outcome.missing]  # the API may call a server what it likes
+        if outcome.verdict == "unknown":
+            owing = list(self._open) if outcome.host is None else [str(outcome.host)]
+        for place in owing:
+            if place in self._open:
+                self._open[place].add(code)
         self._note(outcome)
 
     def _note(self, outcome: Outcome) -> None:
         for lack in outcome.missing:
             if lack.status not in ("not_asked", "ok"):
-                # What a node says of a status may be of any type.
+                # What a node or the API says may be of any type.
                 status = lack.status if isinstance(lack.status, str) else "error"
-                self.lacking[(lack.host, lack.collector, status)] = None
+                self.lacking[(str(lack.host), lack.collector, status)] = None
 
     def of_tier(self, tier: list[str]) -> dict[str, int]:
         asked = self._asked.intersection(tier)
