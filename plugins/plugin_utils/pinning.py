@@ -129,20 +129,20 @@ class Node:
     def numa(self) -> frozenset[int] | None:
         """The machine's NUMA nodes, also those without a CPU; None where they were not read."""
         found = self.seen.get("numa")
-        return frozenset(map(int, found)) if isinstance(found, list) and all(type(one) is int for one in found) else None
+        return frozenset(map(int, found)) if isinstance(found, list) and all(map(_is_whole, found)) else None
 
     @property
     def numa_of_cpus(self) -> frozenset[int]:
         """The NUMA nodes that are known to have a CPU: there may be others."""
         rows = (self.seen.get("cpus") or {}).get("topology")
         places = [row[3] for row in rows if isinstance(row, list) and len(row) > 3] if isinstance(rows, list) else []
-        return frozenset(one for one in places if type(one) is int)
+        return frozenset(one for one in places if _is_whole(one))
 
     @property
     def memory_total(self) -> int | None:
         """The machine's memory in bytes."""
         found = self.seen.get("memory_total")
-        return found if type(found) is int and found > 0 else None
+        return found if _is_whole(found) and found > 0 else None
 
     def reservation(self) -> Reservation:
         """What the kubelet keeps: the list where one is given, else so many CPUs as systemReserved and kubeReserved come to.
@@ -297,6 +297,11 @@ def _ordered(rows: Iterable[tuple[Any, ...]], places: tuple[int, ...]) -> list[i
         return (*(-1 if row[place] is None else row[place] for place in places), first[row[2], row[1]], row[0])
 
     return [row[0] for row in sorted(rows, key=key)]
+
+
+def _is_whole(value: Any) -> bool:
+    """Tell whether a value of evidence is a whole number; in Python a truth value is one too."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _parsed(value: object) -> cpuset.CPUs | None:
