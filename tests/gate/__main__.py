@@ -14,6 +14,7 @@ from tests.gate import counts, machine, progress, runner, stages, usage
 
 def stop(number: int, _frame: object) -> None:
     """End what the run started at Ctrl-C or a time limit; the next run goes on from here."""
+    runner.STOPPED.set()
     for process in list(runner.RUNNING):
         runner.end_group(process)
     print("interrupted: the same command goes on where this run stopped", file=sys.stderr)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from tests.gate import counts, gentle, machine, progress, usage, venvs
 
 TAIL = 40
+INTERRUPTED = 130  # what a shell says of a command that was interrupted
 
 
 class Context:
@@ -42,6 +43,8 @@ class Context:
     def run(self, command: Sequence[str | os.PathLike], cwd: pathlib.Path = machine.ROOT,
             timeout: float = 900, env: dict[str, str] | None = None) -> tuple[int, str]:
         """Run a command in a session of its own, so that its end is the end of all it started."""
+        if STOPPED.is_set():
+            return INTERRUPTED, ""
         words = [os.fspath(word) for word in command]
         self.note("$ " + " ".join(words))
         if self.gentle:
@@ -69,6 +72,8 @@ class Context:
 
 
 RUNNING: set[subprocess.Popen] = set()
+# Set when the run is interrupted: no stage begins and no command starts any more.
+STOPPED = threading.Event()
 
 
 def end_group(process: subprocess.Popen) -> None:
@@ -141,7 +146,7 @@ class Gate:
             while True:
                 with self._say:
                     stage = source.pop(0) if source else None
-                if stage is None:
+                if stage is None or STOPPED.is_set():
                     break
                 self._one(stage)
 

@@ -113,3 +113,18 @@ def test_a_command_that_hangs_is_ended_with_its_children():
     returncode, text = context.run(["sh", "-c", "echo before; sleep 600 & wait"], timeout=5)
     assert returncode != 0
     assert "before" in text and "did not end within 5 seconds" in text
+
+
+def test_nothing_begins_once_the_run_is_interrupted(monkeypatch):
+    monkeypatch.setattr(runner, "STOPPED", threading.Event())
+    ran = []
+
+    def first(context):
+        ran.append(context.name)
+        runner.STOPPED.set()
+        assert context.run(["sh", "-c", "exit 0"]) == (runner.INTERRUPTED, "")
+        return counts.Counts(passed=1)
+
+    gate = runner.Gate([runner.Stage("a", first, first=True), runner.Stage("b", first, first=True)])
+    gate._lane(gate.stages, [])
+    assert ran == ["a"]
