@@ -156,7 +156,9 @@ def _unmet(known, rows, asserts):
     if not failing and (not refused or known.get("result") == "exec-condition"):
         return None
     unseen = [one for one in rows if _met(one, True) is None] if not failing else []
-    is_now = bool(failing or unseen) or not rows
+    # busctl lists all that systemd would check now; without it nobody knows what it was.
+    none_left = not rows and known.get("checks_from") == "busctl"
+    is_now = bool(failing or unseen) or not (rows or none_left)
     failing = failing or _failing(rows, lambda one: one.get("last")) or []
     # A daemon-reload makes systemd forget which of them it was.
     failing = failing or unseen or (rows if len(rows) == 1 else [])
@@ -357,7 +359,7 @@ def _named(known, status):
 
 def _well_now(known, status, line):
     """Whether what ended the last start is seen to be well now."""
-    rows = dict((one.get("setting"), one) for one in _items(known.get("paths")))
+    rows = dict((_text(one.get("setting"), 60), one) for one in _items(known.get("paths")))
     if status == 200:
         there = rows.get("WorkingDirectory", {}).get("state") == "ok"
         return there and (not line or GONE in line)

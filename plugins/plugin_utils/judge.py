@@ -251,6 +251,13 @@ class _Count:
         return {host: len(asked - left) for host, left in self._open.items()}
 
 
+def _is_frozen(cluster: Cluster, collector: str) -> bool:
+    """Tell whether the API answered this, and what it holds is old because nothing is written."""
+    record = cluster.api.get(collector)
+    answered = isinstance(record, Mapping) and record.get("status") == "ok"
+    return answered and writes.refused(cluster)
+
+
 def _lacks(cluster: Cluster, key: str | None, wanting: Iterable[tuple[str, str, str]]) -> list[Lack]:
     """Each collector that gave no answer, with what it said; hosts that did not answer say it themselves."""
     hosts = {host.host: host for host in cluster.hosts}
@@ -265,6 +272,8 @@ def _lacks(cluster: Cluster, key: str | None, wanting: Iterable[tuple[str, str, 
             reason = reason or one_line(cluster.api[collector].get("error") or "", MAX_ERROR)
         if place == cluster.api_host and not reason and cluster.api_status not in ("ok", "not_asked"):
             reason = one_line(cluster.api_reason, MAX_ERROR)
+        if not reason and place == cluster.api_host and _is_frozen(cluster, collector):
+            reason = FROZEN
         if not reason and place in servers:
             reason = one_line(servers[place].get("error") or "", MAX_ERROR)
         found.append(Lack(key, place, collector, status, reason))

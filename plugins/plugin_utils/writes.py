@@ -244,11 +244,13 @@ def _alarm(cluster: Cluster, kind: str, raised: list[tuple[Host, Mapping[str, An
     names = _members(cluster)
     ids = sorted({one for _host, _status, found in raised for one in found})
     where = f" of member {and_others([names.get(one, one) for one in ids])}" if ids else ""
-    full = [one for one in raised if one[1].get("member_id") in ids] or raised  # the alarm is everybody's, the lack of space may be one member's
-    sizes = [text for host, status, _ids in full if (text := _sizes(host, status))]
+    # The alarm is everybody's, the lack of space may be one member's, which was perhaps not read.
+    full = [one for one in raised if one[1].get("member_id") in ids]
+    whose = "its database" if full else "the databases that were read"
+    sizes = [text for host, status, _ids in full or raised if (text := _sizes(host, status))]
     told = f"etcd raised the alarm {kind}{where}"
     if kind == NOSPACE and sizes:
-        told += f"; its database: {and_others(sizes, 3)}"
+        told += f"; {whose}: {and_others(sizes, 3)}"
     proofs = [Proof("http", host.host, object=one_line(status.get("endpoint"), 120), text="; ".join(filter(None, (
         f"alarm {kind}{' of ' + ', '.join(found) if found else ''}", _sizes(host, status))))) for host, status, found in raised[:3]]
     return Etcd(kind, told, tuple(proofs), sure=True)

@@ -62,7 +62,9 @@ def _is(asked, name, block):
 
 
 def _shown(names, properties, seconds):
-    text = command.run(["systemctl", "show", "--no-pager", "-p", ",".join(properties)] + list(names), seconds)
+    # The root's mount unit is called -.mount, which systemctl takes for an option.
+    end = ["--"] if any(name.startswith("-") for name in names) else []
+    text = command.run(["systemctl", "show", "--no-pager", "-p", ",".join(properties)] + end + list(names), seconds)
     return dict((one["Id"][0], one) for one in parse(text) if "Id" in one)
 
 

@@ -20,6 +20,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collect.comma
     CommandError)
 
 OBJECT = "/org/freedesktop/systemd1/unit/"
+MASKED = "*" * 12
 MAX, LONGEST = 40, 300
 
 
@@ -94,6 +95,9 @@ def _check(row, written):
     # What a file says may hold a specifier (%), which systemd has replaced.
     holds, seen = (None, "") if "%" in parameter else holds_now(bare, parameter)
     place = _place(written, kind, marks + parameter)
+    if bare == "Environment":  # NAME=VALUE, and a value may be a secret
+        name, equal, dummy = parameter.partition("=")
+        parameter = name + equal + (MASKED if equal else "")
     return {"text": files.one_line("%s=%s%s" % (kind, marks, parameter), LONGEST),
             "assert": kind.startswith("Assert"), "trigger": trigger,
             "met": None if holds is None else holds != negate, "last": last,

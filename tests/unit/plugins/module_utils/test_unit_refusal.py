@@ -273,3 +273,17 @@ def test_no_type_of_evidence_raises(record, facts):
     swapped = refusals(*reversed((record, facts)))
     for one in refusals(record, facts) + swapped:
         assert all(isinstance(text, str) and text.isprintable() for text in (one.what, one.cure, one.line))
+
+
+@pytest.mark.parametrize(("source", "blocked"), [("busctl", False), ("files", True), (None, True)])
+def test_a_condition_that_was_taken_out_blocks_no_start(source, blocked):
+    """systemd keeps the last result over a daemon-reload; busctl lists what it would check now."""
+    facts = dict(IDLE, condition_result=False, checks=[], checks_from=source)
+    found = only(facts)
+    assert (found.now, found.past) == (blocked, True)
+
+
+@pytest.mark.parametrize("setting", [["WorkingDirectory"], {"a": 1}, None, 7])
+def test_a_setting_of_another_type_is_no_error(setting):
+    facts = failed(200, paths=[dict(MISSING, setting=setting)], said=OLD_CHDIR)
+    assert refusals({}, facts)[0].past is True

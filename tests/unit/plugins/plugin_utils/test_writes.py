@@ -141,6 +141,8 @@ def test_an_alarm_counts_from_the_first_second(world, alarms, errors):
     world.data("m1", "etcd")["alarms"] = alarms
     found = present(world)
     assert "NOSPACE" in found.summary and "2.0 MiB of 1.0 MiB" in found.summary and ("m2" in found.summary) is bool(alarms)
+    # m2, which the alarm names, was not read: the size is not said to be its own.
+    assert "its database" not in found.summary
     assert "disarm" in found.remedy and any(proof.kind == "http" and proof.host == "m1" for proof in found.evidence)
     verdicts, _findings = judged(world)
     assert verdicts["KM203"] == verdicts["KM511"] == verdicts["KM525"] == "unknown"

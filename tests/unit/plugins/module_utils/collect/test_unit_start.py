@@ -235,3 +235,17 @@ def test_the_file_behind_a_mask_is_read(system, tmp_path, monkeypatch):
     assert [(one["text"], one["met"]) for one in found["checks"]] == [("ConditionPathExists=/gone", False)]
     assert [(one["setting"], one["name"]) for one in found["paths"]] == [("WorkingDirectory", "/gone"), ("EnvironmentFile", "/gone.env")]
     assert not any(argv[0] == "busctl" for argv in system.asked)
+
+
+def test_the_mount_unit_of_the_root_is_no_option(monkeypatch):
+    """systemctl takes -.mount for an option and shows nothing at all."""
+    asked = []
+    monkeypatch.setattr(unit.command, "run", lambda argv, seconds: asked.append(argv) or "")
+    unit._shown(["-.mount", "a.service"], ["Id"], 1)
+    unit._shown(["a.service"], ["Id"], 1)
+    assert asked[0][-3:] == ["--", "-.mount", "a.service"] and "--" not in asked[1]
+
+
+def test_the_value_of_an_environment_condition_stays_on_the_node():
+    row = unit_checks._check(("ConditionEnvironment", False, False, "API_TOKEN=abcdef0123", 1), {})
+    assert "abcdef0123" not in repr(row) and "API_TOKEN=" in row["text"]
