@@ -30,6 +30,8 @@ STATES = {"missing": "is missing", "no_directory": "is not a directory",
           "no_file": "is not a file", "not_executable": "is not an executable file"}
 BAD = ("missing", "no_directory", "no_file", "not_executable")
 DEPTH, MAX = 4, 6
+# What systemd found at the last start cannot be looked at again without another start.
+BY_HAND = ", then start it once by hand (systemctl start %s): no start is planned before"
 
 
 def refusals(record, facts=None):
@@ -345,6 +347,7 @@ def _step(known):
         does, status, "/" + name if name else "", ": " + why if why else "")
     cure = "see %ssystemctl cat %s and journalctl -u %s, and correct it" % (
         "%s in " % setting if setting else "", _name(known), _name(known))
+    cure += BY_HAND % _name(known)
     again = not _well_now(known, status, line)
     if not again:
         cure = "systemd would accept it now"
@@ -417,6 +420,7 @@ def _result(known):
     well = any(_changed_since(known, one) for one in environment) and (not why or GONE in why)
     what = "systemd could not set up its start (result resources%s)" % (": " + why if why else "")
     cure = "see journalctl -u %s: a file of EnvironmentFile=, memory, or a cgroup" % name
+    cure += BY_HAND % name
     if well:
         cure = "systemd would accept it now"
     return [Refusal(what, cure, not well, True, line, None)]
