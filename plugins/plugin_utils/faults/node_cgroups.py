@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_config, kubelet_why
+from ansible_collections.kubemend.remediation.plugins.plugin_utils import control_plane, kubelet_config, kubelet_unit, kubelet_why
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Host
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Fault, Hit, Outcome
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
@@ -36,10 +36,19 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
         yield Outcome((), (Missing(host.host, "system", "error"),), host=host.host, component="kubelet", note="it cannot be told whether it is still so")
     elif not -RECENT <= clock - at <= RECENT:
         yield Outcome((), missing, host=host.host, component="kubelet", note=f"it was so at {found[-1][0].partition(' ')[0][:40]}")
+    elif _is_down(document):
+        yield Outcome((), missing, host=host.host, component="kubelet", note="its kubelet does not run: what it was refused before says nothing of its next start")
     elif host.kubelet_started is not None and host.kubelet_started.timestamp() > at:
         yield Outcome((), missing, host=host.host, component="kubelet", note="its kubelet was started again since, and nothing was refused to it")
     else:
         yield Outcome((_hit(host, document, found),), host=host.host, component="kubelet")
+
+
+def _is_down(document: Mapping[str, Any]) -> bool:
+    """Tell whether the kubelet is known not to run: a unit of it is there, and no process."""
+    kubelet = control_plane.data(document, "kubelet")
+    unit = kubelet.get("unit")
+    return isinstance(unit, Mapping) and not kubelet.get("process") and not kubelet_unit.unit(unit).runs
 
 
 def _hit(host: Host, document: Mapping[str, Any], found: list[tuple[str, str]]) -> Hit:

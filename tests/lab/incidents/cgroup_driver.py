@@ -36,7 +36,8 @@ class CgroupDriver(Incident):
 
     def undo(self, cluster, target):
         self.restore(cluster, target)
-        cluster.exec(target, ["systemctl", "restart", "containerd"])
+        # A kubelet that was not started since still counts as one that is refused, for ten minutes.
+        cluster.exec(target, ["systemctl", "restart", "containerd", "kubelet"])
         namespace = self.record(cluster, target).get("namespace")
         if namespace:
             jobs.remove(cluster, namespace)

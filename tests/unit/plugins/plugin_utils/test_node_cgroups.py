@@ -48,6 +48,13 @@ def test_a_kubelet_that_was_started_since_has_another_driver_perhaps(world, star
     assert judged(world, [f"2026-11-22T18:30:59+0000 w1 {RUNC}"])[0].verdict == verdict
 
 
+@pytest.mark.parametrize(("state", "verdict"), [("activating", "clear"), ("failed", "clear"), ("active", "present")])
+def test_a_kubelet_that_does_not_run_is_refused_nothing(world, state, verdict):
+    world.data("w1", "kubelet").update(process=None)
+    world.data("w1", "kubelet")["unit"].update(active_state=state, sub_state="auto-restart")
+    assert judged(world, [f"2026-11-22T18:30:59+0000 w1 {RUNC}"])[0].verdict == verdict
+
+
 @pytest.mark.parametrize("clock", [float("inf"), 1e999, True, "now"])
 def test_a_clock_that_is_none(world, clock):
     assert judged(world, [f"2026-11-22T18:31:02+0000 w1 {RUNC}"], clock=clock)[0].verdict in ("clear", "unknown")
