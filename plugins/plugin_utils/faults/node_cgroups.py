@@ -37,7 +37,8 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[Outcome]:
     elif not -RECENT <= clock - at <= RECENT:
         yield Outcome((), missing, host=host.host, component="kubelet", note=f"it was so at {found[-1][0].partition(' ')[0][:40]}")
     elif _is_down(document):
-        yield Outcome((), missing, host=host.host, component="kubelet", note="its kubelet does not run: what it was refused before says nothing of its next start")
+        yield Outcome((), missing, host=host.host, component="kubelet",
+                      note="its kubelet does not run: what it was refused before says nothing of its next start")
     elif host.kubelet_started is not None and host.kubelet_started.timestamp() > at:
         yield Outcome((), missing, host=host.host, component="kubelet", note="its kubelet was started again since, and nothing was refused to it")
     else:
