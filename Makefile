@@ -34,7 +34,7 @@ bench: ## What an audit costs, as ratios to ping and to fact gathering
 	@$(PYTHON) -m tests.gate.venvs test tests.bench
 
 faults: ## Every kind of step killed and refused at everything that it does, an API that fails in every way; resumable
-	@$(PYTHON) -m tests.gate.venvs test tests.faults
+	@$(PYTHON) -m tests.gate.venvs test tests.fault_injection
 
 lab-up: ## A real cluster in podman: K8S=v1.36.3 MASTERS=3 WORKERS=1 [LAYOUT=kubespray]
 	@$(PYTHON) -m tests.lab up --k8s "$$K8S" --masters "$$MASTERS" --workers "$$WORKERS" --layout "$$LAYOUT"

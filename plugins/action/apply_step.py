@@ -15,10 +15,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, looks, run_folder, terminal
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
+from ..module_utils.steps.handlers import api_steps as apply_api
+from ..module_utils.steps import executor as apply_step
+from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.run import cluster_lock as locking, run_files as run_folder, console as terminal
+from ..plugin_utils.planning import check_mode as looks
+from ..plugin_utils.transport.node_action import NodeAction, orphaned
+from ..plugin_utils.planning.plan import Step
 
 STATES = (apply_step.DONE, apply_step.ROLLED_BACK, apply_step.REFUSED, apply_step.FAILED, apply_step.SKIPPED)
 PATIENCE = 10  # seconds between two words about a step that takes long
@@ -33,8 +36,8 @@ VANISHED = ("{host} was lost while the step was under way ({reason}): the node m
 class ActionModule(NodeAction):
     """The plan's step goes to the node, one line of what became of it into steps.jsonl, and its state into the result."""
 
-    ENTRY = "plugins.module_utils.apply_step:run"
-    SHIP = ("plugins.module_utils.collect",)
+    ENTRY = "plugins.module_utils.steps.executor:run"
+    SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.apply_step"
     SPEC = {
         "id": {"type": "str", "required": True},

@@ -18,9 +18,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect_cluster import COLLECTORS
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import brought_back, evidence, run_folder, terminal
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from ..module_utils.collectors.cluster.runner import COLLECTORS
+from ..plugin_utils.planning import node_ready_wait as brought_back
+from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.run import run_files as run_folder, console as terminal
+from ..plugin_utils.transport.node_action import NodeAction
 
 
 PAUSE = 2.0
@@ -31,7 +33,7 @@ OURS = ("settle", "patient", "terminal")
 class ActionModule(NodeAction):
     """One question to the API through one control-plane host."""
 
-    ENTRY = "plugins.module_utils.collect_cluster:collect"
+    ENTRY = "plugins.module_utils.collectors.cluster.runner:collect"
     MODULE = "kubemend.remediation.cluster_evidence_info"
     SUFFIX = ".cluster.json"
     SAID = ("status", "reason", "collected_at", "duration_ms", "collectors", "ca")

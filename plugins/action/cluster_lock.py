@@ -11,9 +11,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step, lock
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, run_folder
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from ..module_utils.steps import executor as apply_step
+from ..module_utils.state import lock
+from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.run import cluster_lock as locking, run_files as run_folder
+from ..plugin_utils.transport.node_action import NodeAction
 
 NOT_ASKED = "it was not asked, because Ansible could not begin with it or with one before it, as it says above: put right what the inventory says of that one"
 
@@ -21,7 +23,7 @@ NOT_ASKED = "it was not asked, because Ansible could not begin with it or with o
 class ActionModule(NodeAction):
     """One node at a time; what it said goes into the report folder, and nothing of it into a variable but whose lock it is."""
 
-    ENTRY = "plugins.module_utils.cluster_lock:run"
+    ENTRY = "plugins.module_utils.state.cluster_lock:run"
     MODULE = "kubemend.remediation.cluster_lock"
     SPEC = {
         "state": {"type": "str", "choices": ["acquired", "renewed", "released", "decided"], "default": "acquired"},
@@ -130,5 +132,5 @@ def _cluster_of(folder: str, host: str) -> str | None:
 
 
 def _digits() -> int:
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge
+    from ..plugin_utils.faults import engine as judge
     return judge.KEY_DIGITS

@@ -19,39 +19,25 @@ from ansible.plugins.action import ActionBase
 from ansible.release import __version__
 from ansible.utils import color
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
-    bundle,
-    capturing,
-    cluster,
-    evidence,
-    evidence_sources,
-    judge,
-    locking,
-    looks,
-    model,
-    node_hosts,
-    patch_files,
-    pending_told,
-    plan,
-    planning,
-    private_files,
-    run_folder,
-    run_hosts,
-    scheduler_capture,
-    symptoms,
-    taints_told,
-    terminal,
-    timeline,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import compare
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import html as report_html
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import junit as report_junit
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import text as report_text
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import plain
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom, exit_of, last_line, summary
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report_folder import FACES, remove_face, write_patches
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import DEFAULT_FORMATS, FAIL_ON, FORMATS, SettingsError
+from ..plugin_utils.bundle import writer as bundle
+from ..plugin_utils.capture import outcome as capturing, scheduler as scheduler_capture
+from ..plugin_utils.models import cluster, result as model, node_hosts, timeline
+from ..plugin_utils.evidence import document as evidence, sources as evidence_sources
+from ..plugin_utils.faults import engine as judge, symptoms
+from ..plugin_utils.run import cluster_lock as locking, run_plan as planning, run_files as run_folder, inventory as run_hosts, console as terminal
+from ..plugin_utils.planning import check_mode as looks, plan
+from ..plugin_utils.planning.remedies import workload_patch_file as patch_files
+from ..plugin_utils.reports import pending_notices as pending_told, taint_notices as taints_told
+from ..plugin_utils.safe_io import atomic_file as private_files
+from ..plugin_utils.reports import diff as compare
+from ..plugin_utils.reports import html as report_html
+from ..plugin_utils.reports import json_report as report_json
+from ..plugin_utils.reports import junit as report_junit
+from ..plugin_utils.reports import text as report_text
+from ..plugin_utils.reports.text_page import plain
+from ..plugin_utils.reports.run_info import Run, Symptom, exit_of, last_line, summary
+from ..plugin_utils.run.report_dir import FACES, remove_face, write_patches
+from ..plugin_utils.run.settings import DEFAULT_FORMATS, FAIL_ON, FORMATS, SettingsError
 
 SPEC = {
     "evidence": {"type": "list", "elements": "path", "required": True},

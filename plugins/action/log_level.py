@@ -11,22 +11,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import log_level
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
-    capture,
-    capture_restart,
-    capturing,
-    evidence,
-    evidence_sources,
-    locking,
-    node_program,
-    run_hosts,
-    terminal,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import capture as report
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import FORMATS
+from ..module_utils.capture import level_window as log_level
+from ..plugin_utils.capture import plan as capture, restart_steps as capture_restart, outcome as capturing
+from ..plugin_utils.evidence import document as evidence, sources as evidence_sources
+from ..plugin_utils.run import cluster_lock as locking, inventory as run_hosts, console as terminal
+from ..plugin_utils.transport import node_program
+from ..plugin_utils.capture.plan import Plan, Target
+from ..plugin_utils.transport.node_action import NodeAction, orphaned
+from ..plugin_utils.reports import capture as report
+from ..plugin_utils.run.settings import FORMATS
 
 
 def _plain(targets: tuple[Target, ...]) -> list[dict[str, Any]]:
@@ -68,9 +61,9 @@ def _halted(folder: str, plan: Plan, host: str) -> str | None:
 class ActionModule(NodeAction):
     """States planned, shown and reported run on the controller alone; the others ask one host."""
 
-    ENTRY = "plugins.module_utils.log_level:run"
-    EXPIRE = "plugins.module_utils.log_level:expire"
-    SHIP = ("plugins.module_utils.collect",)
+    ENTRY = "plugins.module_utils.capture.level_window:run"
+    EXPIRE = "plugins.module_utils.capture.level_window:expire"
+    SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.log_level"
     SPEC = {
         "state": {"type": "str", "choices": ["planned", "probed", "shown", "raised", "restored", "reported"], "required": True},

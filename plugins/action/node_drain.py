@@ -11,9 +11,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.action.apply_step import PATIENCE, checked, patiently
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_api, apply_step, drain
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from .apply_step import PATIENCE, checked, patiently
+from ..module_utils.steps.handlers import api_steps as apply_api
+from ..module_utils.steps import executor as apply_step
+from ..module_utils.steps.drain import eviction as drain
+from ..plugin_utils.transport.node_action import NodeAction
 
 REMEDIES = {"drained": apply_api.DRAIN, "uncordoned": apply_api.UNCORDON}
 
@@ -21,8 +23,8 @@ REMEDIES = {"drained": apply_api.DRAIN, "uncordoned": apply_api.UNCORDON}
 class ActionModule(NodeAction):
     """The same program on the same kind of host: guarded, journalled, and going on when the connection is lost."""
 
-    ENTRY = "plugins.module_utils.apply_step:run"
-    SHIP = ("plugins.module_utils.collect",)
+    ENTRY = "plugins.module_utils.steps.executor:run"
+    SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.node_drain"
     SPEC = {
         "name": {"type": "str", "required": True},

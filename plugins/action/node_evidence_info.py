@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.transport.node_action import NodeAction
 
 
 class ActionModule(NodeAction):
     """One round trip a host: the collector travels on standard input."""
 
-    ENTRY = "plugins.module_utils.collect.runner:collect"
-    SHIP = ("plugins.module_utils.collect",)
+    ENTRY = "plugins.module_utils.collectors.runner:collect"
+    SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.node_evidence_info"
     SAID = ("collected_at", "duration_ms", "python", "euid", "collectors")
     SPEC = {

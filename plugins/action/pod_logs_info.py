@@ -12,9 +12,10 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import pod_logs
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, log_merge
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
+from ..module_utils.logs import components as pod_logs
+from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.capture import log_merge
+from ..plugin_utils.transport.node_action import NodeAction
 
 # What the node tells; everything else of the document is this side's.
 TOLD = ("clock_begin", "clock", "seconds_back", "started", "sources", "lines")
@@ -24,7 +25,7 @@ OURS = ("tool_version", "host", "status", "reason", "address", "asked_at", "rece
 class ActionModule(NodeAction):
     """One round trip a host. The times of question and answer are kept beside the node's own: they bound how far its clock is off."""
 
-    ENTRY = "plugins.module_utils.pod_logs:collect"
+    ENTRY = "plugins.module_utils.logs.components:collect"
     MODULE = "kubemend.remediation.pod_logs_info"
     SAID = ("status", "reason", *TOLD)
     SPEC = {

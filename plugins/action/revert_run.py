@@ -12,21 +12,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import revert_run
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, private_files, reverting, run_hosts, terminal
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Result
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import revert, unjudged
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import FORMATS
+from ..module_utils.steps.revert import run as revert_run
+from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.run import cluster_lock as locking, revert as reverting, inventory as run_hosts, console as terminal
+from ..plugin_utils.safe_io import atomic_file as private_files
+from ..plugin_utils.models.result import Result
+from ..plugin_utils.transport.node_action import NodeAction, orphaned
+from ..plugin_utils.reports import json_report as report_json
+from ..plugin_utils.reports import revert, actions as unjudged
+from ..plugin_utils.reports.run_info import Run
+from ..plugin_utils.run.settings import FORMATS
 
 
 class ActionModule(NodeAction):
     """One host at a time; what it says goes into the report folder, and only states and counts into the result."""
 
-    ENTRY = "plugins.module_utils.revert_run:run"
-    SHIP = ("plugins.module_utils.collect",)
+    ENTRY = "plugins.module_utils.steps.revert.run:run"
+    SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.revert_run"
     SPEC = {
         "state": {"type": "str", "choices": ["listed", "chosen", "reverted", "reported"], "default": "listed"},

@@ -10,20 +10,16 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect_cluster import DEEP
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect_pod import REJECTED
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
-    bundle,
-    capture,
-    evidence,
-    judge,
-    node_limits,
-    scheduler_capture,
-    symptoms,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report_folder import FACES, ReportFolder, absolute, remove_face
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run_hosts import Hosts, play_of, templated
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.settings import PREFIX, Settings, SettingsError, check, without_effect
+from ..module_utils.collectors.cluster.runner import DEEP
+from ..module_utils.collectors.cluster.pod import REJECTED
+from ..plugin_utils.bundle import writer as bundle
+from ..plugin_utils.capture import plan as capture, scheduler as scheduler_capture
+from ..plugin_utils.evidence import document as evidence
+from ..plugin_utils.faults import engine as judge, symptoms
+from ..plugin_utils.models import limits as node_limits
+from ..plugin_utils.run.report_dir import FACES, ReportFolder, absolute, remove_face
+from ..plugin_utils.run.inventory import Hosts, play_of, templated
+from ..plugin_utils.run.settings import PREFIX, Settings, SettingsError, check, without_effect
 
 SPEC = {
     "mode": {"type": "str", "choices": ["observe", "repair", "replay", "revert", "capture"], "default": "observe"}, "symptom": {"type": "str"},

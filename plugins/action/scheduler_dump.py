@@ -11,21 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import cache_dump as on_node
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import (
-    cache_dump,
-    capture,
-    capturing,
-    evidence,
-    evidence_sources,
-    judge,
-    locking,
-    log_merge,
-    private_files,
-    scheduler_capture,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction, orphaned
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import escape
+from ..module_utils.capture import scheduler_dump as on_node
+from ..plugin_utils.models.scheduling import cache_dump
+from ..plugin_utils.capture import plan as capture, outcome as capturing, log_merge, scheduler as scheduler_capture
+from ..plugin_utils.evidence import document as evidence, sources as evidence_sources
+from ..plugin_utils.faults import engine as judge
+from ..plugin_utils.run import cluster_lock as locking
+from ..plugin_utils.safe_io import atomic_file as private_files
+from ..plugin_utils.transport.node_action import NodeAction, orphaned
+from ..plugin_utils.reports.text_page import escape
 
 MOST_LINES = 2000  # of those that matter
 
@@ -33,8 +27,8 @@ MOST_LINES = 2000  # of those that matter
 class ActionModule(NodeAction):
     """States planned, noted and compared run on the controller alone; the others ask one host."""
 
-    ENTRY = "plugins.module_utils.cache_dump:run"
-    SHIP = ("plugins.module_utils.collect",)
+    ENTRY = "plugins.module_utils.capture.scheduler_dump:run"
+    SHIP = ("plugins.module_utils.collectors.node",)
     MODULE = "kubemend.remediation.scheduler_dump"
     SPEC = {
         "state": {"type": "str", "choices": ["planned", "ready", "dumped", "noted", "compared"], "required": True},

@@ -84,7 +84,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_tree as tree
+from ..plugin_utils.models.scheduling import node_tree as tree
 
 
 def node_tree(events: Iterable[Mapping[str, Any]], version: str) -> dict[str, Any]:

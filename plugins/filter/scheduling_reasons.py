@@ -78,7 +78,7 @@ _value:
 
 from typing import Any
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import scheduling_reasons as reasons
+from ..plugin_utils.models.scheduling import message as reasons
 
 
 def scheduling_reasons(message: Any) -> dict[str, Any]:

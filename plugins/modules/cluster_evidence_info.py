@@ -151,7 +151,7 @@ duration_ms:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect_cluster import collect
+from ..module_utils.collectors.cluster.runner import collect
 
 
 def main():

@@ -158,7 +158,7 @@ exit_reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import cluster_lock
+from ..module_utils.state import cluster_lock
 
 
 def main():

@@ -135,7 +135,7 @@ reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import apply_step
+from ..module_utils.steps import executor as apply_step
 
 
 def main():

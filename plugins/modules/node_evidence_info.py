@@ -131,10 +131,9 @@ role:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import (
-    api_way, boot, command, component_end, component_http, credentials, cri, descriptors, devices, etcd, installer, instances, journal, kubelet,
-    kubelet_end, kubelet_log, largest, limits, manifests, mask, pinning, pressure, runner, runtime, scheduler_log, space, swap, system, tls, unit,
-    unit_checks, unit_start, web)
+from ..module_utils.collectors.node import api_way, boot, component_end, component_http, descriptors, devices, etcd, installer, instances, journal, kubelet, kubelet_end, kubelet_log, largest, limits, manifests, pinning, pressure, runtime, scheduler_log, space, swap, system, unit_start
+from ..module_utils.system import command, client_certificates as credentials, cri, redaction as mask, tls, systemd as unit, unit_conditions as unit_checks, http_client as web
+from ..module_utils.collectors import runner
 
 # The runner imports collectors by name, which Ansible's packer does not see.
 SHIPPED = (api_way, boot, command, component_end, component_http, credentials, cri, descriptors, devices, etcd, installer, instances, journal, kubelet,

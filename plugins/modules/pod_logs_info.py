@@ -156,7 +156,7 @@ truncated:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import pod_logs
+from ..module_utils.logs import components as pod_logs
 
 
 def main():

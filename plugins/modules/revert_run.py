@@ -189,7 +189,7 @@ exit_reason:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import revert_run
+from ..module_utils.steps.revert import run as revert_run
 
 
 def main():

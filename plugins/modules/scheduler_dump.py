@@ -147,9 +147,9 @@ note:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubemend.remediation.plugins.module_utils import cache_dump
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import (
-    command, component_http, credentials, devices, etcd, installer, instances, journal, kubelet, manifests, mask, space, system, tls, unit, web)
+from ..module_utils.capture import scheduler_dump as cache_dump
+from ..module_utils.system import command, client_certificates as credentials, redaction as mask, tls, systemd as unit, http_client as web
+from ..module_utils.collectors.node import component_http, devices, etcd, installer, instances, journal, kubelet, manifests, space, system
 
 # What is imported by name, which Ansible's packer does not see.
 SHIPPED = (command, component_http, credentials, devices, etcd, installer, instances, journal, kubelet, manifests, mask, space, system, tls, unit, web)

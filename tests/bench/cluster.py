@@ -86,7 +86,7 @@ def _measured(arguments: list[str], given: bytes) -> list:
 def _program(deep: bool, kubectl: Path) -> bytes:
     sys.path.insert(0, str(venvs.collections()))
     from ansible_collections.kubemend.remediation.plugins.action.cluster_evidence_info import ActionModule
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_program
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_program
 
     params = {"deep": deep, "kubectl": str(kubectl), "kubeconfig": str(kubectl), "timeout": 1000}
     return node_program.build(ActionModule.ENTRY, ActionModule.SHIP, params, "BENCH")

@@ -14,8 +14,8 @@ import tempfile
 import threading
 from pathlib import Path
 
-from tests.lab import draining
-from tests.lab.cluster import Cluster
+from tests.lab.support import draining
+from tests.lab.cluster.clusters import Cluster
 
 ROUNDS, PODS = 5, 20
 # Prints the seconds between the first pod that is told to end and the last one that is gone.

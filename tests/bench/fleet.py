@@ -23,7 +23,7 @@ from pathlib import Path
 import yaml
 
 from tests.gate import machine, venvs
-from tests.lab.cluster import Cluster
+from tests.lab.cluster.clusters import Cluster
 
 SIZES, FORKS = (1, 20, 100), 8
 MANY = "/etc/ssh/sshd_config.d/00-bench.conf"

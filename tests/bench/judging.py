@@ -67,7 +67,8 @@ def _renamed(text: str, name: str, address: str, own: str) -> str:
 def _judge(folder: str) -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     sys.path.insert(0, str(venvs.collections()))
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence_sources, judge
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import sources as evidence_sources
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
 
     begin = time.process_time()
     result = judge.judge(evidence_sources.stream([folder]))

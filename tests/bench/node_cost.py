@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 
 from tests.gate import venvs
-from tests.lab.cluster import Cluster
+from tests.lab.cluster.clusters import Cluster
 
 ROUNDS, PROCESSES, FILES = 5, 300, 100
 PARENT = r"""
@@ -64,7 +64,7 @@ def main(k8s: str) -> None:
 def _program(deep: bool) -> bytes:
     sys.path.insert(0, str(venvs.collections()))
     from ansible_collections.kubemend.remediation.plugins.action.node_evidence_info import ActionModule
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_program
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_program
 
     return node_program.build(ActionModule.ENTRY, ActionModule.SHIP, {"deep": deep, "groups": ["node"], "timeout": 30}, "BENCH")
 

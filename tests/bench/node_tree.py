@@ -15,7 +15,7 @@ SIZES = ((500, 10), (5000, 100), (15000, 100))
 
 def main() -> None:
     sys.path.insert(0, str(venvs.collections()))
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_tree
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.scheduling import node_tree
 
     print("replaying the scheduler's node tree (every node joins, a round, a hundredth leaves, a round, a tenth joins in new zones, a round)")
     for size, zones in SIZES:

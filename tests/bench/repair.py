@@ -15,9 +15,9 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from tests.lab import playbook
-from tests.lab.cluster import Cluster
-from tests.lab.staticpod import MANAGER, manifest, set_flag, wait_election_off
+from tests.lab.support import playbook
+from tests.lab.cluster.clusters import Cluster
+from tests.lab.support.static_pod import MANAGER, manifest, set_flag, wait_election_off
 
 ROUNDS, NODE = 5, "m2"
 # Independent of the collection's own waiting: it writes as an editor does and asks as an operator would.

@@ -50,10 +50,11 @@ def _break(path: Path) -> None:
 
 def _render(folder: str) -> None:
     sys.path.insert(0, str(venvs.collections()))
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, evidence_sources, judge
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import html, junit, text
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import json as report_json
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence, sources as evidence_sources
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import html, junit, text
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import json_report as report_json
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 
     judged = judge.judge(evidence_sources.stream([folder]))
     run = Run(run_id="bench", started=evidence.now(), finished=evidence.now(), mode="observe", report_dir="/nonexistent", tool_version=evidence.TOOL_VERSION,

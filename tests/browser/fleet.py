@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import model
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run, Symptom
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.timeline import Timeline
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.timeline_lines import Entry
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run, Symptom
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.timeline import Timeline
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.timeline_lines import Entry
 
 HOSTILE = ("</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>--></title></style>\" onclick=\"alert(3)\" ' onfocus='alert(4)' "
            "&lt;b&gt; {{ 7 * 7 }} {% for x in y %} ${1+1} \x1b[31mred\x1b]8;;http://x\x07 \u202egnp.exe\u202c \u2066 \u200b \0 \r\n \ud800 \u2028 "

@@ -18,8 +18,8 @@ import pytest
 
 from tests.browser import chromium, fleet
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report import html
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.page import escape
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import html
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.text_page import escape
 
 OUTPUT = Path(__file__).resolve().parents[1] / "output" / "browser"
 PAINT, FILTER = 2000, 200  # milliseconds

@@ -19,7 +19,9 @@ RISKS = {0: "0 (observe)", 1: "1 (reversible, nothing restarts)", 2: "2 (one com
 def load():
     """The catalogue, the symptoms and the codes that a plan has steps for, under the collection's name whatever the checkout's path is."""
     sys.path.insert(0, str(venvs.collections()))
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils import faults, planning, symptoms
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils import faults
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan as planning
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import symptoms
 
     return faults.CATALOGUE, symptoms.SYMPTOMS, frozenset(planning.REMEDIES)
 

@@ -55,8 +55,8 @@ def page(fault, catalogue, symptoms, mended) -> str:
 
 
 def _evidence(fault) -> list[str]:
-    from ansible_collections.kubemend.remediation.plugins.module_utils import collect_cluster
-    from ansible_collections.kubemend.remediation.plugins.module_utils.collect import spec
+    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import runner as collect_cluster
+    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
 
     reads = [(name, "each host", spec.BY_NAME[name].reads) for name in fault.needs]
     reads += [(name, "the API", in_a_row(getattr(collect_cluster.Reader, name).__doc__)) for name in fault.cluster_needs]

@@ -39,7 +39,7 @@ def page(catalogue, symptoms, mended) -> str:
 
 
 def _installers() -> str:
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils import owner
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import installer as owner
 
     strange = set(owner.PLACES) ^ set(FOREIGN)
     if strange:

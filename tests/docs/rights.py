@@ -15,8 +15,8 @@ TOLD = ROOT / "tests" / "fresh" / "without_become.json"
 
 
 def page() -> str:
-    from ansible_collections.kubemend.remediation.plugins.module_utils import collect_cluster
-    from ansible_collections.kubemend.remediation.plugins.module_utils.collect import spec
+    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.cluster import runner as collect_cluster
+    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import registry as spec
 
     told = json.loads(TOLD.read_text(encoding="utf-8"))
     strange = set(spec.BY_NAME) ^ set(told["collectors"])

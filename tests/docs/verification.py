@@ -40,7 +40,7 @@ UNMADE = (
 
 
 def page() -> str:
-    from tests.lab import incident
+    from tests.lab.support import incident
 
     known, rows, made = incident.discover(), [], set()
     cases: dict[str, list[tuple[str, Path]]] = {}

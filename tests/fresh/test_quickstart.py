@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.docs import shown
+from tests.docs import console_examples as shown
 from tests.fresh.container import fresh
 from tests.gate import machine, tree, venvs
 

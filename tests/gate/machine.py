@@ -106,7 +106,7 @@ def _have(command: str) -> bool:
 
 def why_no_lab() -> str | None:
     """One sentence where real nodes cannot run, else nothing. The lab itself knows what it needs."""
-    from tests.lab import host  # not before it is asked for: the other stages do without the lab
+    from tests.lab.cluster import host  # not before it is asked for: the other stages do without the lab
 
     with _APT:
         reason = host.unavailable_reason()

@@ -20,7 +20,7 @@ FOLDER = machine.OUTPUT / "progress"
 
 def key(full: bool, stages: Sequence[str]) -> dict[str, object]:
     """Identify a run: the commit, what is changed in it, and what was asked for."""
-    from tests.lab import results  # the other stages do without the lab
+    from tests.lab.support import results  # the other stages do without the lab
 
     return {**results.tree(), "full": full, "stages": list(stages)}
 

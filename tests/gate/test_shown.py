@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.docs import shown
+from tests.docs import console_examples as shown
 
 PRINTED = "one\ntwo\nthree 3\nfour\n"
 

@@ -6,9 +6,9 @@ import argparse
 import json
 import sys
 
-from . import host, images, paths
-from .bringup import LAYOUTS
-from .cluster import Cluster
+from tests.lab.cluster import host, images, paths
+from tests.lab.cluster.bringup import LAYOUTS
+from tests.lab.cluster.clusters import Cluster
 
 
 def _versioned(parser, required: bool) -> None:
@@ -88,7 +88,7 @@ def main(argv=None) -> int:
         host.ensure_host()
         print(images.build_plain_image(args.suite))
         return 0
-    from . import incident
+    from tests.lab.support import incident
     if args.command == "break":
         incident.break_by_name(_only(args), args.incident, args.host)
     else:

@@ -17,10 +17,10 @@ import pytest
 
 from tests import schemas
 from tests.gate import machine
-from tests.lab import drawn, playbook, results
-from tests.lab.cluster import Cluster
-from tests.lab.host import note
-from tests.lab.repairing import RELEASES, possible
+from tests.lab.support import sampling as drawn, playbook, results
+from tests.lab.cluster.clusters import Cluster
+from tests.lab.cluster.host import note
+from tests.lab.support.repairing import RELEASES, possible
 
 
 def pytest_collection_modifyitems(config, items):

@@ -37,7 +37,7 @@ def _importable() -> None:
 
 
 _importable()
-settings = importlib.import_module("ansible_collections.kubemend.remediation.plugins.plugin_utils.settings")
+settings = importlib.import_module("ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings")
 
 FULL = os.environ.get("KUBEMEND_TEST_FULL") == "1"
 # The same examples everywhere; the long run looks for others, and keeps what it found where `make clean` finds it. What is real
@@ -59,7 +59,7 @@ def child() -> Iterator["subprocess.Popen[bytes]"]:
         made.wait()
 
 
-COLLECTIONS = Path(settings.__file__).parents[5]
+COLLECTIONS = Path(settings.__file__).parents[6]
 # Port 1 refuses at once: hosts that do not answer, without waiting and without touching this machine.
 SILENT = "ansible_host=127.0.0.1 ansible_port=1 ansible_connection=ssh"
 INVENTORY = f"""

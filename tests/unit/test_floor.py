@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import node_action, node_program
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_action, node_program
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "node"
 FLOOR = (3, 6)
-ENTRY, SHIP = "plugins.module_utils.collect.runner:collect", ("plugins.module_utils.collect",)
+ENTRY, SHIP = "plugins.module_utils.collectors.runner:collect", ("plugins.module_utils.collectors.node",)
 # Runs behind the same importer as on a node, with nothing but the standard library.
 PARSE = """
 import json
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import (
-    component_http, etcd, files, kubeconfig, mask, procfs, system, tls, unit, web)
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import component_http, etcd, system
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import files, procfs, redaction as mask, systemd as unit, tls, yaml_scalars as kubeconfig
 
 def parse(folder):
     def text(name):

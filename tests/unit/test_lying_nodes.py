@@ -19,10 +19,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
 
 from tests import schemas
-from tests.unit import lying_node
+from tests.unit.support import fake_lying_node as lying_node
 from tests.unit.conftest import COLLECTIONS
 
 PLAYBOOK_FIXTURES = {"run"}

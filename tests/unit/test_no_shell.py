@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, node_action
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_action
 
-ROOT = Path(evidence.__file__).parents[2]
+ROOT = Path(evidence.__file__).parents[3]
 SHELLS = {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput", "pty.spawn", "asyncio.create_subprocess_shell"}
 EVAL = {"eval", "__import__", "pickle.loads", "pickle.load", "yaml.unsafe_load", "yaml.full_load", "shelve.open"}
 FREE = {"shell", "command", "raw", "script", "expect"}
 # The one command line that goes through a shell, and the one import by name; both of our own words.
-LOW_LEVEL, BY_NAME = {"plugins/plugin_utils/node_action.py"}, {
-    f"plugins/module_utils/{name}.py" for name in ("collect/runner", "collect/spec", "apply_step")}
+LOW_LEVEL, BY_NAME = {"plugins/plugin_utils/transport/node_action.py"}, {
+    f"plugins/module_utils/{name}.py" for name in ("collectors/registry",)}
 WORDS = {"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/env", "su", "sudo"}
 
 
@@ -70,7 +71,7 @@ def test_the_search_finds_what_it_looks_for(source: str) -> None:
 
 def test_the_one_command_line_is_made_of_our_own_words() -> None:
     """The mark is hexadecimal, the interpreter the operator's, the environment quoted by Ansible; nothing of a node or of evidence."""
-    tree = ast.parse((ROOT / "plugins/plugin_utils/node_action.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "plugins/plugin_utils/transport/node_action.py").read_text(encoding="utf-8"))
     command = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "_command")
     names = {node.id for node in ast.walk(command) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)} - {"str", "Any", "dict"}
     assert names == {"self", "task_vars", "environment", "python", "FLAGS", "FIND", "mark", "find", "shlex"}

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence
 
-PLUGINS = Path(evidence.__file__).parents[1]
+PLUGINS = Path(evidence.__file__).parents[2]
 MODULES = sorted(path.stem for path in (PLUGINS / "modules").glob("[a-z]*.py"))
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import settings
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
 
-ROOT = Path(settings.__file__).parents[2]
+ROOT = Path(settings.__file__).parents[3]
 # The view of the checkout that Ansible has holds only what is installed.
 CHECKOUT_ROOT = Path(__file__).resolve().parents[2]
 MODULES = {path.stem: path for path in sorted((ROOT / "plugins" / "modules").glob("*.py"))}

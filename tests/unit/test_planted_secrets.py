@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit import planted
+from tests.unit.support import planted_secrets as planted
 
 PLAYBOOK_FIXTURES = {"run"}
 INSIDE = """#!/bin/sh

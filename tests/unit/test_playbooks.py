@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.collect import installer
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import judge, settings, symptoms
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import installer
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge, symptoms
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
 from tests import schemas
-from tests.unit.plugins.plugin_utils.test_recorded import FOLDER as RECORDED
+from tests.unit.plugins.plugin_utils.faults.test_recorded import FOLDER as RECORDED
 
-PLAYBOOKS = Path(settings.__file__).parents[2] / "playbooks"
+PLAYBOOKS = Path(settings.__file__).parents[3] / "playbooks"
 
 
 def documents(operator):

@@ -17,10 +17,11 @@ import pytest
 from ansible import release as ansible_release
 
 from ansible_collections.kubemend.remediation.plugins.action import cluster_lock
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, locking, reverting, run_hosts
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import cluster_lock as locking, revert as reverting, inventory as run_hosts
 from tests.unit.conftest import SILENT
 
-PLAYBOOKS = Path(run_hosts.__file__).parents[2] / "playbooks"
+PLAYBOOKS = Path(run_hosts.__file__).parents[3] / "playbooks"
 BEGAN = "Ansible could not begin with it: "
 NO_PLUGIN = f"{BEGAN}the connection plugin 'nosuch' was not found"
 # m1 is the host that every run_once task of the play is for.

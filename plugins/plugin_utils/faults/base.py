@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.cluster import Cluster, Host
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.model import Missing, Proof
+from ..models.cluster import Cluster, Host
+from ..models.result import Missing, Proof
 
 
 @dataclass(frozen=True)

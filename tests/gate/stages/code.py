@@ -44,14 +44,14 @@ def pytest(context: Context, *arguments: str, label: str = "", timeout: float = 
 def unit(context: Context) -> counts.Counts:
     """Run the unit tests in parallel. Full: every property test looks further (tests/unit/conftest.py)."""
     extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {}
-    return pytest(context, "tests/unit", "tests/gate", "tests/faults", "-n", str(WORKERS),
+    return pytest(context, "tests/unit", "tests/gate", "tests/fault_injection", "-n", str(WORKERS),
                   "--dist", "worksteal", timeout=6 * 3600 if context.full else 3600, **extra)
 
 
 def secrets(context: Context) -> counts.Counts:
     """Last of all: no secret that the tests planted on a node lies in anything that this run wrote."""
     found = counts.Counts()
-    returncode, _text = context.run([venvs.ensure("test") / "bin" / "python", "-m", "tests.unit.planted", machine.OUTPUT])
+    returncode, _text = context.run([venvs.ensure("test") / "bin" / "python", "-m", "tests.unit.support.planted_secrets", machine.OUTPUT])
     found.check("no planted secret in " + machine.OUTPUT.name, returncode == 0)
     return found
 

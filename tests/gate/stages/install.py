@@ -8,7 +8,7 @@ import pathlib
 import shutil
 import tarfile
 
-from tests.docs import shown
+from tests.docs import console_examples as shown
 from tests.gate import counts, machine, tree, venvs
 from tests.gate.runner import Context
 

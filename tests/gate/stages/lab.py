@@ -23,7 +23,8 @@ HOUR = 3600
 
 def build(context: Context) -> counts.Counts:
     """Make what the lab of this run needs, cached outside the checkout; only the first run takes minutes."""
-    from tests.lab import drawn, host, paths, results
+    from tests.lab.support import sampling as drawn, results
+    from tests.lab.cluster import host, paths
 
     found = counts.Counts()
     possible = []
@@ -66,8 +67,8 @@ def molecule(context: Context) -> counts.Counts:
         ANSIBLE_COLLECTIONS_PATH=paths, ANSIBLE_HOME=str(machine.VENV / "ansible-home"),
         NO_COLOR="1", ANSIBLE_NOCOLOR="1", PY_COLORS="0")
     env["PATH"] = os.pathsep.join([str(home / "bin"), env["PATH"]])
-    # Roles that need a cluster have scenarios on the lab: tests/lab/test_roles.py.
-    from tests.lab import drawn, results
+    # Roles that need a cluster have scenarios on the lab: tests/lab/tests/test_roles.py.
+    from tests.lab.support import sampling as drawn, results
 
     left_out = [] if context.full else drawn.scenarios_left_out(results.tree()["commit"])
     elsewhere = [word for role in ("leader_election", "log_capture", *left_out) for word in ("--exclude", role)]
@@ -103,7 +104,7 @@ def inventory(images: dict[str, str]) -> pathlib.Path:
 
 
 def lab(context: Context) -> counts.Counts:
-    """Incidents in real clusters, as many as this commit draws (tests/lab/drawn.py). Full: the whole matrix, or what CASES picks of it."""
+    """Incidents in real clusters, as many as this commit draws (tests/lab/support/sampling.py). Full: the whole matrix, or what CASES picks of it."""
     extra = {"KUBEMEND_TEST_FULL": "1"} if context.full else {"KUBEMEND_DRAW": "1"}
     if context.full and os.environ.get("CASES"):
         extra["KUBEMEND_CASES"] = os.environ["CASES"]

@@ -60,7 +60,7 @@ def run(context: Context, core: str) -> counts.Counts:
 
 def drawn() -> str:
     """The stage that runs ansible-test sanity for this commit."""
-    from tests.lab import drawn as draw, results
+    from tests.lab.support import sampling as draw, results
 
     return draw.pick(("sanity-newest", "sanity-2.16"), 1, results.tree()["commit"] + " sanity")[0]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ..incident import Incident
-from ..kubeletdown import HEALTHZ
-from .kubelet_wrong_flag import FLAGS
+from tests.lab.support.incident import Incident
+from tests.lab.support.kubelet_down import HEALTHZ
+from tests.lab.incidents.kubelet_wrong_flag import FLAGS
 
 FORMER = "192.0.2.7"  # of a network for documentation: no machine has it
 REFUSED = "failed to validate nodeIP"

@@ -2,8 +2,8 @@
 """Every API server is gone while the two leaders run on: the nodes alone must tell."""
 from __future__ import annotations
 
-from ..staticpod import API_SERVER, MANAGER, MANIFESTS, SCHEDULER, manifest, processes
-from .two_leaders import TwoLeaders
+from tests.lab.support.static_pod import API_SERVER, MANAGER, MANIFESTS, SCHEDULER, manifest, processes
+from tests.lab.incidents.two_leaders import TwoLeaders
 
 ASIDE = "/etc/kubernetes/lab-api-down"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..incident import Incident
+from tests.lab.support.incident import Incident
 
 SERVER = re.compile(r"server: https://([0-9.]+):6443")
 

@@ -2,8 +2,8 @@
 """A backup beside its original: the kubelet reads both, whatever their extension."""
 from __future__ import annotations
 
-from ..incident import Incident
-from ..staticpod import SCHEDULER, manifest, processes, set_flag
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import SCHEDULER, manifest, processes, set_flag
 
 
 class BackupManifest(Incident):

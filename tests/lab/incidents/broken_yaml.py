@@ -2,8 +2,8 @@
 """A manifest that does not parse: the kubelet drops it and stops its component."""
 from __future__ import annotations
 
-from ..incident import Incident
-from ..staticpod import SCHEDULER, manifest, processes
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import SCHEDULER, manifest, processes
 
 
 class BrokenYaml(Incident):

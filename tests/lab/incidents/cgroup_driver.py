@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from .. import jobs, limits
-from ..incident import Incident
+from tests.lab.support import jobs, limits
+from tests.lab.support.incident import Incident
 
 CONFIG = "/etc/containerd/config.toml"
 RUNC = {2: '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]',

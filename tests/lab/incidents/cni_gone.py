@@ -6,7 +6,7 @@ import json
 import time
 from datetime import datetime
 
-from ..incident import Incident
+from tests.lab.support.incident import Incident
 
 CONFIG = "/etc/cni/net.d/10-lab.conflist"
 

@@ -2,8 +2,8 @@
 """A flag that the release does not know, as after an upgrade or by a slip of the pen: that master's component ends at each start, and others lead."""
 from __future__ import annotations
 
-from ..incident import Incident
-from ..staticpod import MANAGER, ended_long_ago, manifest, processes, set_flag, wait_settled
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import MANAGER, ended_long_ago, manifest, processes, set_flag, wait_settled
 
 
 class ComponentEnds(Incident):

@@ -2,7 +2,7 @@
 """Somebody cordoned a worker: it is well, and takes no pods."""
 from __future__ import annotations
 
-from ..incident import Incident
+from tests.lab.support.incident import Incident
 
 TAINT = "node.kubernetes.io/unschedulable"
 

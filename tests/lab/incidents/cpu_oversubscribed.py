@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from .. import gpu, jobs
-from ..incident import Incident
+from tests.lab.support import gpu, jobs
+from tests.lab.support.incident import Incident
 
 WANTED = 3
 

@@ -2,8 +2,8 @@
 """The manifest is edited while nobody reads it: file and process disagree until the kubelet is back."""
 from __future__ import annotations
 
-from ..incident import Incident
-from ..staticpod import SCHEDULER, manifest, processes, set_flag
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import SCHEDULER, manifest, processes, set_flag
 
 
 class EditedWhileKubeletStopped(Incident):

@@ -2,8 +2,8 @@
 """etcd has lost its quorum: of three members one is left, because the manifests of the others are gone. It answers, and knows no leader."""
 from __future__ import annotations
 
-from ..incident import Incident
-from ..staticpod import API_SERVER, manifest, processes
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import API_SERVER, manifest, processes
 
 ETCD = "etcd"
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ..incident import Incident
-from ..staticpod import MANAGER, SCHEDULER, manifest, wait_lock_stands_still
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import MANAGER, SCHEDULER, manifest, wait_lock_stands_still
 
 ETCD, QUOTA = "etcd", "1000000"
 

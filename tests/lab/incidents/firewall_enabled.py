@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 
-from .. import paths
-from ..incident import Incident
+from tests.lab.cluster import paths
+from tests.lab.support.incident import Incident
 
 TAKEN = paths.ROOT / "tests" / "fixtures" / "firewall" / "debian-12-firewalld.json"
 UNIT, WANTED = "/etc/systemd/system/firewalld.service", "/etc/systemd/system/multi-user.target.wants/firewalld.service"

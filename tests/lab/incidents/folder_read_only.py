@@ -2,7 +2,7 @@
 """A worker's folder of the kubelet is read-only, as the kernel makes a file system whose disk fails. Only the node's own mounts know of it."""
 from __future__ import annotations
 
-from ..incident import Incident
+from tests.lab.support.incident import Incident
 
 FOLDER = "/var/lib/kubelet"
 

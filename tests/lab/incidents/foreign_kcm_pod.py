@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from .. import paths
-from ..incident import Incident
-from ..jobs import NAMESPACE_PREFIX
-from ..staticpod import MANAGER, processes
+from tests.lab.cluster import paths
+from tests.lab.support.incident import Incident
+from tests.lab.support.jobs import NAMESPACE_PREFIX
+from tests.lab.support.static_pod import MANAGER, processes
 
 FOLDER = "/opt/lab-nested"
 NAMESPACE = f"{NAMESPACE_PREFIX}nested"

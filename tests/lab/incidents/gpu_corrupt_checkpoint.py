@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from .. import gpu
+from tests.lab.support import gpu
 
 
 class GpuCorruptCheckpoint(gpu.Gpu):

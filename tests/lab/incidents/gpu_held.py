@@ -2,7 +2,7 @@
 """A pod that does not end holds its devices: the next one finds none."""
 from __future__ import annotations
 
-from .. import gpu
+from tests.lab.support import gpu
 
 
 class GpuHeld(gpu.Gpu):

@@ -2,7 +2,7 @@
 """Two Jobs whose templates name the node ask for more devices than it has."""
 from __future__ import annotations
 
-from .. import gpu
+from tests.lab.support import gpu
 
 
 class GpuOversubscribed(gpu.Gpu):

@@ -5,8 +5,8 @@ What it says is in its log alone, as plugins do; in its report the collector rea
 """
 from __future__ import annotations
 
-from .. import gpu
-from ..node import execute
+from tests.lab.support import gpu
+from tests.lab.cluster.node import execute
 
 
 class GpuPluginGone(gpu.Gpu):

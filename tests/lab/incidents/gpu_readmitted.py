@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from .. import bringup, gpu, podman
+from tests.lab.cluster import bringup, podman
+from tests.lab.support import gpu
 
 
 class GpuReadmitted(gpu.Gpu):

@@ -2,7 +2,7 @@
 """A plugin whose devices got other names (MIG, time-slicing) while a pod holds one by its old name."""
 from __future__ import annotations
 
-from .. import gpu
+from tests.lab.support import gpu
 
 
 class GpuRenamed(gpu.Gpu):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from .. import gpu
-from ..node import execute
+from tests.lab.support import gpu
+from tests.lab.cluster.node import execute
 
 
 class GpuStaleCheckpoint(gpu.Gpu):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from .. import gpu, jobs
-from .two_leaders_kcm_only import ManagerOnly
+from tests.lab.support import gpu, jobs
+from tests.lab.incidents.two_leaders_kcm_only import ManagerOnly
 
 
 class GpuTwoLeaders(ManagerOnly):

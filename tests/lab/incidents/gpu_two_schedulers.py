@@ -2,7 +2,7 @@
 """A second scheduler, one that is asked for by name, places a pod on devices that the default one has given away."""
 from __future__ import annotations
 
-from .. import batchscheduler, gpu, jobs
+from tests.lab.support import batch_scheduler as batchscheduler, gpu, jobs
 
 TRIES = 10
 

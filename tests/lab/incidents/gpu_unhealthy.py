@@ -2,7 +2,7 @@
 """A device plugin that reports one of its two devices as unhealthy."""
 from __future__ import annotations
 
-from .. import gpu
+from tests.lab.support import gpu
 
 
 class GpuUnhealthy(gpu.Gpu):

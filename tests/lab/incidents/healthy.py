@@ -2,7 +2,7 @@
 """No incident at all: a tool that finds something in a healthy cluster is not believed in a broken one."""
 from __future__ import annotations
 
-from ..incident import Incident
+from tests.lab.support.incident import Incident
 
 
 class Healthy(Incident):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ..incident import Incident
-from ..kubeletdown import HEALTHZ
+from tests.lab.support.incident import Incident
+from tests.lab.support.kubelet_down import HEALTHZ
 
 REFUSED = ("is not allowed to modify node", "only its own Node object")  # the second since nodes are told apart by selectors (1.32)
 

@@ -5,7 +5,7 @@ Under the kernel's own default, 128, where the lab has enough nodes for that (se
 """
 from __future__ import annotations
 
-from .. import limits, pinning
+from tests.lab.support import limits, pinning
 
 NEEDED = 8  # by a kubelet that starts, or more
 

@@ -2,7 +2,7 @@
 """One process of a worker holds most of root's inotify instances, and there are no more: on any node, since the lab's share their kernel."""
 from __future__ import annotations
 
-from .. import limits
+from tests.lab.support import limits
 
 
 class InotifyOneHolder(limits.Limits):

@@ -2,7 +2,7 @@
 """A process of a worker has every inotify watch that root may have: whoever wants one is told that no space is left on the device."""
 from __future__ import annotations
 
-from .. import limits
+from tests.lab.support import limits
 
 
 class InotifyWatches(limits.Limits):

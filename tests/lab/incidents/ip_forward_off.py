@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..incident import Incident
+from tests.lab.support.incident import Incident
 
 KEY, PLACE = "net.ipv4.ip_forward", "/proc/sys/net/ipv4/ip_forward"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ..incident import Incident
-from ..staticpod import MANAGER
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import MANAGER
 
 LIST, MAP = '[{"name": "leader-elect", "value": "false"}]', '{"leader-elect": "false"}'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from ..kubeletdown import KubeletDown
+from tests.lab.support.kubelet_down import KubeletDown
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-from ..incident import Incident
-from ..kubeletdown import HEALTHZ
-from ..pinning import CONFIG, configure
-from .kubelet_client_certificate import BOOTSTRAP, MAKE
-from .runtime_stopped import ready
+from tests.lab.support.incident import Incident
+from tests.lab.support.kubelet_down import HEALTHZ
+from tests.lab.support.pinning import CONFIG, configure
+from tests.lab.incidents.kubelet_client_certificate import BOOTSTRAP, MAKE
+from tests.lab.incidents.runtime_stopped import ready
 
 CURRENT, PEM = "/var/lib/kubelet/pki/kubelet-client-current.pem", "/var/lib/kubelet/pki/kubelet-client-short.pem"
 GOOD = 100  # seconds: a kubelet of a slow machine begins within that, or it would end at its start, which is another incident

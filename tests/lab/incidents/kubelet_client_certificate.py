@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from ..kubeletdown import KubeletDown
+from tests.lab.support.kubelet_down import KubeletDown
 
 CONF, BOOTSTRAP, PEM = "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf", "/var/lib/kubelet/pki/kubelet-client-old.pem"
 MAKE = """

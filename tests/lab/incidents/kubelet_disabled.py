@@ -2,7 +2,7 @@
 """A worker's kubelet runs and is not enabled: the next power cut takes the node with it."""
 from __future__ import annotations
 
-from ..incident import Incident
+from tests.lab.support.incident import Incident
 
 
 class KubeletDisabled(Incident):

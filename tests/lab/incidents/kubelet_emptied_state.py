@@ -2,7 +2,7 @@
 """A power cut left the configuration of a worker's kubelet empty: it ends at each start."""
 from __future__ import annotations
 
-from ..kubeletdown import KubeletDown
+from tests.lab.support.kubelet_down import KubeletDown
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 

@@ -2,7 +2,7 @@
 """Somebody masked a worker's kubelet, which runs on until it ends."""
 from __future__ import annotations
 
-from ..incident import Incident
+from tests.lab.support.incident import Incident
 
 
 class KubeletMasked(Incident):

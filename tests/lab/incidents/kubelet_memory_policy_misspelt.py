@@ -2,8 +2,8 @@
 """The policy of a worker's memory manager was written as that of the CPU manager is: without its capital letter."""
 from __future__ import annotations
 
-from .. import pinning
-from ..kubeletdown import KubeletDown
+from tests.lab.support import pinning
+from tests.lab.support.kubelet_down import KubeletDown
 
 
 class KubeletMemoryPolicyMisspelt(KubeletDown):

@@ -2,8 +2,8 @@
 """The policy of a worker's CPU manager was written with a capital letter: its kubelet takes none that is written so."""
 from __future__ import annotations
 
-from .. import pinning
-from ..kubeletdown import KubeletDown
+from tests.lab.support import pinning
+from tests.lab.support.kubelet_down import KubeletDown
 
 
 class KubeletPolicyMisspelt(KubeletDown):

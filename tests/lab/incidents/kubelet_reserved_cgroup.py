@@ -2,8 +2,8 @@
 """A worker is to limit its kubelet in a cgroup that nothing makes."""
 from __future__ import annotations
 
-from .. import pinning
-from ..kubeletdown import KubeletDown
+from tests.lab.support import pinning
+from tests.lab.support.kubelet_down import KubeletDown
 
 
 class KubeletReservedCgroup(KubeletDown):

@@ -2,8 +2,8 @@
 """The memory that a worker reserves on its NUMA node is not the sum of what it reserves elsewhere."""
 from __future__ import annotations
 
-from .. import pinning
-from ..kubeletdown import KubeletDown
+from tests.lab.support import pinning
+from tests.lab.support.kubelet_down import KubeletDown
 
 
 class KubeletReservedMemory(KubeletDown):

@@ -2,7 +2,7 @@
 """Somebody stopped a worker's kubelet and forgot it."""
 from __future__ import annotations
 
-from ..incident import Incident
+from tests.lab.support.incident import Incident
 
 
 class KubeletStopped(Incident):

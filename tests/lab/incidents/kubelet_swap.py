@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import yaml
 
-from .. import pinning
-from ..incident import Incident
+from tests.lab.support import pinning
+from tests.lab.support.incident import Incident
 
 FILE = "/var/lib/containerd/kubemend-lab.swap"  # on the machine's disk: an overlay takes no swap file
 SAYS = "running with swap on is not supported"  # of 1.15 and older with a capital R

@@ -2,7 +2,7 @@
 """A worker's kubelet is given a flag that went with 1.12, as an upgrade leaves it: it ends at each start."""
 from __future__ import annotations
 
-from ..kubeletdown import KubeletDown
+from tests.lab.support.kubelet_down import KubeletDown
 
 FLAGS = "/var/lib/kubelet/kubeadm-flags.env"
 

@@ -2,7 +2,7 @@
 """limits.d asks for more open files than the kernel gives anybody."""
 from __future__ import annotations
 
-from .. import limits
+from tests.lab.support import limits
 
 
 class LimitsLockOut(limits.Limits):

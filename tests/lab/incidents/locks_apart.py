@@ -2,8 +2,8 @@
 """Every scheduler elects, but one on a lock of its own: two lead, and each lock looks healthy."""
 from __future__ import annotations
 
-from ..incident import Incident
-from ..staticpod import SCHEDULER, manifest, set_flag, wait_flag
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import SCHEDULER, manifest, set_flag, wait_flag
 
 NAME = "lab-other-lock"
 

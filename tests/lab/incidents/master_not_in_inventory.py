@@ -2,7 +2,7 @@
 """A master that the operator's inventory does not know: its election cannot be judged, and that is said."""
 from __future__ import annotations
 
-from .two_leaders import TwoLeaders
+from tests.lab.incidents.two_leaders import TwoLeaders
 
 FORGOTTEN = "m3"
 

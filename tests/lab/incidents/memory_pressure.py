@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 
-from .. import pinning
-from ..incident import Incident
-from ..kubeletdown import HEALTHZ
+from tests.lab.support import pinning
+from tests.lab.support.incident import Incident
+from tests.lab.support.kubelet_down import HEALTHZ
 
 CONDITION = "MemoryPressure"
 THRESHOLD = {"evictionSoft": {"memory.available": "100Ti"}, "evictionSoftGracePeriod": {"memory.available": "10h"}}

@@ -2,9 +2,9 @@
 """The file was mended while the kubelet was dead: the process goes on without election, and no file shows it."""
 from __future__ import annotations
 
-from ..staticpod import SCHEDULER, manifest, processes
-from .edited_while_kubelet_stopped import EditedWhileKubeletStopped
-from .two_leaders import OFF, TwoLeaders
+from tests.lab.support.static_pod import SCHEDULER, manifest, processes
+from tests.lab.incidents.edited_while_kubelet_stopped import EditedWhileKubeletStopped
+from tests.lab.incidents.two_leaders import OFF, TwoLeaders
 
 
 class MendedWhileKubeletStopped(TwoLeaders):

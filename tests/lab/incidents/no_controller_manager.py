@@ -2,8 +2,8 @@
 """No controller manager is left: nobody sets or takes away a taint, and a dead node stays Ready."""
 from __future__ import annotations
 
-from ..incident import Incident
-from ..staticpod import MANAGER, manifest, wait_nobody_leads
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import MANAGER, manifest, wait_nobody_leads
 
 
 class NoControllerManager(Incident):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ..incident import Incident
-from ..staticpod import SCHEDULER, ended_long_ago, manifest, wait_nobody_leads, wait_settled
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import SCHEDULER, ended_long_ago, manifest, wait_nobody_leads, wait_settled
 
 
 class NoScheduler(Incident):

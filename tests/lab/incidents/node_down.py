@@ -2,7 +2,7 @@
 """A worker that is gone for the API and for ssh alike, as a machine without power is."""
 from __future__ import annotations
 
-from ..incident import Incident
+from tests.lab.support.incident import Incident
 
 
 class NodeDown(Incident):

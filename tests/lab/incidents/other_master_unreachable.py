@@ -2,8 +2,8 @@
 """A master that is not the broken one does not answer ssh: the fault is proven without it."""
 from __future__ import annotations
 
-from .two_leaders import TwoLeaders
-from .wrong_master_unreachable import WrongMasterUnreachable
+from tests.lab.incidents.two_leaders import TwoLeaders
+from tests.lab.incidents.wrong_master_unreachable import WrongMasterUnreachable
 
 
 class OtherMasterUnreachable(WrongMasterUnreachable):

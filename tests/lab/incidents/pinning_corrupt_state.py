@@ -2,7 +2,7 @@
 """Somebody edited cpu_manager_state by hand: its checksum is that of other bytes, and the kubelet does not start."""
 from __future__ import annotations
 
-from .. import pinning
+from tests.lab.support import pinning
 
 
 class PinningCorruptState(pinning.Pinning):

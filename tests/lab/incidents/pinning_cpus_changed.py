@@ -2,7 +2,7 @@
 """The state is of a machine with three CPUs, as after a resize: the kubelet does not start."""
 from __future__ import annotations
 
-from .. import pinning
+from tests.lab.support import pinning
 
 
 class PinningCpusChanged(pinning.Pinning):

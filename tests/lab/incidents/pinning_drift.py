@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from .. import gpu, pinning
+from tests.lab.support import gpu, pinning
 
 
 class PinningDrift(pinning.Pinning):

@@ -2,7 +2,7 @@
 """A power cut left cpu_manager_state empty: the kubelet does not start."""
 from __future__ import annotations
 
-from .. import pinning
+from tests.lab.support import pinning
 
 
 class PinningEmptyState(pinning.Pinning):

@@ -2,7 +2,7 @@
 """cpu_manager_state is of a kubelet up to 1.17 and names a container that the runtime has no more: as an upgrade with a new runtime leaves it."""
 from __future__ import annotations
 
-from .. import gpu, pinning
+from tests.lab.support import gpu, pinning
 
 
 class PinningFormerVersion(pinning.Pinning):

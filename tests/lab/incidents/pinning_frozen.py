@@ -2,7 +2,7 @@
 """A pinned container is left frozen, as old releases of runc left some: no fault of the state."""
 from __future__ import annotations
 
-from .. import gpu, pinning
+from tests.lab.support import gpu, pinning
 
 
 class PinningFrozen(pinning.Pinning):

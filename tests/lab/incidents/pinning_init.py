@@ -2,7 +2,7 @@
 """A Deployment that was meant to be pinned, and an init container without resources: nobody in its pod has a CPU alone."""
 from __future__ import annotations
 
-from .. import gpu, pinning
+from tests.lab.support import gpu, pinning
 
 
 class PinningInit(pinning.Pinning):

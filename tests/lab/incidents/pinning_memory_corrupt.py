@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from .. import pinning
+from tests.lab.support import pinning
 
 
 class PinningMemoryCorrupt(pinning.Memory):

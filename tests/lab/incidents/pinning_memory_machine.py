@@ -2,7 +2,7 @@
 """The memory that is reserved was changed over a state of the static memory manager: the kubelet does not start, and the file alone does not tell."""
 from __future__ import annotations
 
-from .. import pinning
+from tests.lab.support import pinning
 
 
 def reserved(mebibytes: int) -> dict:

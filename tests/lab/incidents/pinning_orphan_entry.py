@@ -2,7 +2,7 @@
 """A pinned pod was deleted while the kubelet was down and its folder removed by hand: its CPU stays taken."""
 from __future__ import annotations
 
-from .. import pinning
+from tests.lab.support import pinning
 
 
 class PinningOrphanEntry(pinning.Pinning):

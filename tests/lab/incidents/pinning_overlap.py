@@ -2,7 +2,7 @@
 """A container's CPU is in the shared set too: the kubelet does not start."""
 from __future__ import annotations
 
-from .. import gpu, pinning
+from tests.lab.support import gpu, pinning
 
 
 class PinningOverlap(pinning.Pinning):

@@ -2,7 +2,7 @@
 """The policy was changed and the kubelet restarted: it finds the state of the former one and exits, again and again."""
 from __future__ import annotations
 
-from .. import pinning
+from tests.lab.support import pinning
 
 
 class PinningPolicyChanged(pinning.Pinning):

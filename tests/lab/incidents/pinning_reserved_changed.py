@@ -2,7 +2,7 @@
 """The reservation was changed to the CPU that a container has alone."""
 from __future__ import annotations
 
-from .. import gpu, pinning
+from tests.lab.support import gpu, pinning
 
 
 class PinningReservedChanged(pinning.Pinning):

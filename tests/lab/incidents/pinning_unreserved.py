@@ -2,7 +2,7 @@
 """The static policy without a reserved CPU: the kubelet does not start."""
 from __future__ import annotations
 
-from .. import pinning
+from tests.lab.support import pinning
 
 
 class PinningUnreserved(pinning.Pinning):

@@ -2,7 +2,7 @@
 """A service of a worker has as many files open as it may."""
 from __future__ import annotations
 
-from .. import limits
+from tests.lab.support import limits
 
 
 class ProcessAtNofile(limits.Limits):

@@ -2,9 +2,9 @@
 """A power cut left a worker's containerd a configuration of 0 bytes: it starts with its defaults, and says nothing of it."""
 from __future__ import annotations
 
-from ..incident import Incident
-from .cgroup_driver import CONFIG
-from .runtime_stopped import ready
+from tests.lab.support.incident import Incident
+from tests.lab.incidents.cgroup_driver import CONFIG
+from tests.lab.incidents.runtime_stopped import ready
 
 
 class RuntimeConfigEmptied(Incident):

@@ -2,8 +2,8 @@
 """A power cut left a worker's containerd a database of zeros: it runs and answers, and has neither containers nor images, and no CRI."""
 from __future__ import annotations
 
-from ..incident import Incident
-from .runtime_stopped import ready
+from tests.lab.support.incident import Incident
+from tests.lab.incidents.runtime_stopped import ready
 
 FILE = "/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db"
 SAVED = "/var/lib/containerd/kubemend-lab-meta.db"  # of the same volume, and too big for the incident's record

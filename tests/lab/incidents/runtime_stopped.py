@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ..incident import Incident
+from tests.lab.support.incident import Incident
 
 
 class RuntimeStopped(Incident):

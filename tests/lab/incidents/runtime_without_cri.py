@@ -2,8 +2,8 @@
 """A worker's containerd has its plugin cri disabled, as docker's packages configure it: it runs and answers, and the kubelet has no runtime."""
 from __future__ import annotations
 
-from ..incident import Incident
-from .runtime_stopped import ready
+from tests.lab.support.incident import Incident
+from tests.lab.incidents.runtime_stopped import ready
 
 CONFIG = "/etc/containerd/config.toml"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-from .. import kubeadm, paths
-from ..incident import Incident
-from ..staticpod import SCHEDULER, lock_holder, manifest, restart, wait_election_off, wait_flag
+from tests.lab.cluster import kubeadm, paths
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import SCHEDULER, lock_holder, manifest, restart, wait_election_off, wait_flag
 
 CONFIG = "/etc/kubernetes/scheduler-config.yaml"
 # From here on a flag that is given wins over the file.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from .. import jobs, zones
-from ..incident import Incident
-from ..staticpod import SCHEDULER
+from tests.lab.support import jobs, zones
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import SCHEDULER
 
 # From then on a refusal is no passing one (SETTLED_SECONDS of KM202).
 SETTLED = 63

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ..incident import Incident
-from ..staticpod import SCHEDULER, processes, restart, wait_lock_stands_still
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import SCHEDULER, processes, restart, wait_lock_stands_still
 
 KUBECONFIG = "/etc/kubernetes/scheduler.conf"
 # Nothing listens there.

@@ -2,7 +2,8 @@
 """Somebody wrote 99-kubernetes.conf, and /etc/sysctl.conf, to which 99-sysctl.conf is a link, says less: it is read later."""
 from __future__ import annotations
 
-from .. import kernel, limits
+from tests.lab.cluster import kernel
+from tests.lab.support import limits
 
 
 class SysctlOverridden(limits.Limits):

@@ -2,8 +2,8 @@
 """One inventory with the hosts of two clusters: the healthy one must not be judged by the broken one."""
 from __future__ import annotations
 
-from .. import inventory
-from .two_leaders import TwoLeaders
+from tests.lab.cluster import inventory
+from tests.lab.incidents.two_leaders import TwoLeaders
 
 PREFIX = "other-"
 
@@ -11,7 +11,7 @@ PREFIX = "other-"
 def other_cluster(mine):
     """A small cluster of the same release: the lab has only that one built."""
     # The cluster module need not know its incidents, nor they it at import.
-    from ..cluster import Cluster
+    from tests.lab.cluster.clusters import Cluster
 
     return Cluster(mine.k8s, 1, 0, mine.timers, name=f"{mine.name}-other")
 

@@ -2,9 +2,9 @@
 """Incident A: one of three masters runs its scheduler and controller manager without leader election."""
 from __future__ import annotations
 
-from .. import jobs
-from ..incident import Incident
-from ..staticpod import MANAGER, SCHEDULER, lock_holder, manifest, set_flag, wait_election_off, wait_flag
+from tests.lab.support import jobs
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import MANAGER, SCHEDULER, lock_holder, manifest, set_flag, wait_election_off, wait_flag
 
 OFF = "--leader-elect=false"
 

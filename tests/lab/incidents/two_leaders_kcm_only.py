@@ -2,8 +2,8 @@
 """Incident A by half: the controller manager alone makes every surplus pod."""
 from __future__ import annotations
 
-from ..staticpod import MANAGER
-from .two_leaders import TwoLeaders
+from tests.lab.support.static_pod import MANAGER
+from tests.lab.incidents.two_leaders import TwoLeaders
 
 
 class ManagerOnly(TwoLeaders):

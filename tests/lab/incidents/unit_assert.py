@@ -2,7 +2,7 @@
 """A worker's kubelet has an assert that fails: systemd refuses its start, and the unit stays inactive."""
 from __future__ import annotations
 
-from ..unitrefused import UnitRefused
+from tests.lab.support.unit_refused import UnitRefused
 
 
 class UnitAssert(UnitRefused):

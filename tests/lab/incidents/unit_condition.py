@@ -2,7 +2,7 @@
 """A worker's kubelet has a condition that is not met: systemd skips its start, and calls that a success."""
 from __future__ import annotations
 
-from ..unitrefused import UnitRefused
+from tests.lab.support.unit_refused import UnitRefused
 
 
 class UnitCondition(UnitRefused):

@@ -2,7 +2,7 @@
 """A worker's kubelet requires a unit that fails: systemd does not start it, and nothing but its journal says so."""
 from __future__ import annotations
 
-from ..unitrefused import UnitRefused
+from tests.lab.support.unit_refused import UnitRefused
 
 OTHER = "/etc/systemd/system/lab-mounts.service"
 

@@ -2,7 +2,7 @@
 """A worker's kubelet has an EnvironmentFile= without a dash that is missing: no process is ever started."""
 from __future__ import annotations
 
-from ..unitrefused import UnitRefused
+from tests.lab.support.unit_refused import UnitRefused
 
 
 class UnitEnvironmentFile(UnitRefused):

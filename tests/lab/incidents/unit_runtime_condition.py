@@ -2,7 +2,7 @@
 """A worker's containerd has a condition that is not met: systemd skips its start, and the kubelet runs on without it."""
 from __future__ import annotations
 
-from ..unitrefused import UnitRefused
+from tests.lab.support.unit_refused import UnitRefused
 
 
 class UnitRuntimeCondition(UnitRefused):

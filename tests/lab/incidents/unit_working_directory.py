@@ -2,7 +2,7 @@
 """A worker's kubelet has a WorkingDirectory= that is missing: systemd ends each start itself (200/CHDIR)."""
 from __future__ import annotations
 
-from ..unitrefused import UnitRefused
+from tests.lab.support.unit_refused import UnitRefused
 
 
 class UnitWorkingDirectory(UnitRefused):

@@ -2,8 +2,8 @@
 """A value that no boolean flag takes: the component exits at each start."""
 from __future__ import annotations
 
-from ..incident import Incident
-from ..staticpod import SCHEDULER, ended_long_ago, manifest, processes, set_flag, wait_settled
+from tests.lab.support.incident import Incident
+from tests.lab.support.static_pod import SCHEDULER, ended_long_ago, manifest, processes, set_flag, wait_settled
 
 
 class ValueDoesNotParse(Incident):

@@ -2,7 +2,7 @@
 """The broken master does not answer ssh while its components go on: nobody may say that election is fine."""
 from __future__ import annotations
 
-from .two_leaders import TwoLeaders
+from tests.lab.incidents.two_leaders import TwoLeaders
 
 
 class WrongMasterUnreachable(TwoLeaders):

@@ -12,10 +12,11 @@ import time
 import pytest
 from ansible_collections.kubemend.remediation.plugins.action import cluster_evidence_info
 from ansible_collections.kubemend.remediation.plugins.action.cluster_evidence_info import ActionModule
-from ansible_collections.kubemend.remediation.plugins.module_utils import kubeconfig
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import evidence, run_folder, terminal
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.node_action import NodeAction
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
+from ansible_collections.kubemend.remediation.plugins.module_utils.kubeapi import kubeconfig
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import document as evidence
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_files as run_folder, console as terminal
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.node_action import NodeAction
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 
 PEMS = {name: f"-----BEGIN CERTIFICATE-----\n{name}AAAA\n-----END CERTIFICATE-----\n" for name in ("AAAA", "BBBB")}
 KEYS = {name: evidence.cluster_key(pem) for name, pem in PEMS.items()}

@@ -14,8 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import diagnose
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import bundle, looks, model, plan, planning, run_folder
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.report.run import Run
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.bundle import writer as bundle
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning import check_mode as looks, plan
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import result as model
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import run_plan as planning, run_files as run_folder
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 from tests import schemas
 
 RECORDED = Path(__file__).resolve().parents[3] / "fixtures" / "recorded"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import apply_step
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import terminal
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import console as terminal
 
 # Plays ssh: each question gets the next answer, and is kept.
 PLAYBOOK_FIXTURES = {"ran"}

@@ -13,12 +13,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import capture, capturing, locking, reverting, run_folder
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import Plan, Target
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.plan import Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import plan as capture, outcome as capturing
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import cluster_lock as locking, revert as reverting, run_files as run_folder
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture.plan import Plan, Target
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 
-from tests.unit.plugins.plugin_utils import test_reverting
-from tests.unit.waiting import until
+from tests.unit.plugins.plugin_utils.run import test_revert as test_reverting
+from tests.unit.support.waiting import until
 
 RUN, FORMER, HOSTS = "20261121T090000Z-1a2b3c", test_reverting.OLD, ("w1", "w2")
 # Whatever the first host is asked for goes well: nothing but the controller's end keeps anybody from the second one.

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.action import pod_logs_info as action
-from ansible_collections.kubemend.remediation.plugins.module_utils import pod_logs
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import log_merge, node_program
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import components as pod_logs
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.capture import log_merge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import node_program
 
 PLAYBOOK_FIXTURES = {"folder"}
 PLAY = """

@@ -246,7 +246,7 @@ def test_what_each_kubelet_is_to_be_told(operator):
 
 
 def test_a_folder_that_another_run_uses_is_left_alone(journal, operator):
-    from ansible_collections.kubemend.remediation.plugins.plugin_utils import locking
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import cluster_lock as locking
 
     kept = operator.write("report/plan.json", "{}")
     owner = {**locking.controller(os.getpid()), "run_id": "20261121T090000Z-1a2b3c"}

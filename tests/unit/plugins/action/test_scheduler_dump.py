@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.kubemend.remediation.plugins.plugin_utils import settings
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
 from tests.unit.plugins.plugin_utils.conftest import World
-from tests.unit.plugins.plugin_utils.test_cache_dump import of_1_14
-from tests.unit.plugins.plugin_utils.test_scheduler_capture import struck
+from tests.unit.plugins.plugin_utils.models.scheduling.test_cache_dump import of_1_14
+from tests.unit.plugins.plugin_utils.capture.test_scheduler import struck
 
-PLAYBOOKS = Path(settings.__file__).parents[2] / "playbooks"
+PLAYBOOKS = Path(settings.__file__).parents[3] / "playbooks"
 RUN = "20261121T090000Z-1a2b3c"
 NODES = ("m1", "m2", "m3", "w1")
 # Plays ssh: answers each question of the flow with what the test put into a file of its name.
 SSH = r"""#!/bin/bash
 text=$(cat | tr -d '\0')
 mark=$(grep -ao 'KUBEMEND-[0-9a-f]*' <<< "$text" | tail -1)
-for word in module_utils.cluster_lock:run module_utils.cache_dump:run module_utils.log_level:run module_utils.pod_logs:collect; do
+for word in module_utils.state.cluster_lock:run module_utils.capture.scheduler_dump:run module_utils.capture.level_window:run module_utils.logs.components:collect; do
   grep -aqF "$word" <<< "$text" && entry=${word#*.} && entry=${entry%:*}
 done
 state=$(grep -aoE "'state': '(ready|dumped|raised|restored|acquired|released)'" <<< "$text" | tail -1 | cut -d"'" -f4)

@@ -48,7 +48,7 @@ def answer(component: str, pid: int, elect: bool | None, version: str = "v1.30.1
 
 def no_swap() -> dict[str, Any]:
     """A machine of which everything is known that could bring swap, and nothing does."""
-    from ansible_collections.kubemend.remediation.plugins.module_utils.collect import swap
+    from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import swap
 
     paths = (*swap.FILES, *swap.ZRAM, *(f"{folder}/zram-generator" for folder in swap.GENERATORS))
     return {"swaps": "Filename\tType\tSize\tUsed\tPriority\n", "fstab": {"path": "/etc/fstab", "kind": "file", "text": "", "error": None}, "units": [],
@@ -158,7 +158,7 @@ class World:
         self.api = {}
 
     def judge(self, **options: Any):
-        from ansible_collections.kubemend.remediation.plugins.plugin_utils.judge import judge
+        from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import judge
 
         api = [self.api] if self.api else []
         return judge([*copy.deepcopy(list(self.documents.values())), *api], **options)

@@ -1,0 +1,43 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: texts that kubeadm keeps in ConfigMaps, and writes files from at its next upgrade. Secrets are masked."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import hashlib
+import re
+
+from ...kubeapi.client import ApiError
+from ...system import redaction as mask
+
+CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps/"
+# From this minor release on kubeadm gives the kubelets' ConfigMap no version in its name.
+UNVERSIONED = 24
+
+
+def kubeadm(api):
+    """kubeadm's record of the cluster, from which the next upgrade writes the manifests again."""
+    return _text(api, "kubeadm-config", "ClusterConfiguration")
+
+
+def kubelet(api, version):
+    """{items: [the ConfigMap from which `kubeadm upgrade node` writes a kubelet's configuration]}: the one that this release uses."""
+    minor = re.match(r"\d+", str(version.get("minor") or ""))
+    old = minor is not None and str(version.get("major")) == "1" and int(minor.group()) < UNVERSIONED
+    name = "kubelet-config-1.%d" % int(minor.group()) if old else "kubelet-config"
+    return {"items": [dict(_text(api, name, "kubelet"), name=name)]}
+
+
+def _text(api, name, key):
+    """The text of one key with the digest and size of its true bytes; raises ApiError."""
+    item = api.get(CONFIG_MAPS + name)
+    text = (item.get("data") or {}).get(key)
+    if text is None:
+        raise ApiError("absent", "%s holds no %s" % (name, key))
+    true = text.encode("utf-8")
+    hidden, spans = mask.data(true)[:2]
+    return {"text": hidden.decode("utf-8", "replace"), "masked": spans, "sha256": hashlib.sha256(true).hexdigest(), "size": len(true),
+            "resource_version": item["metadata"].get("resourceVersion")}

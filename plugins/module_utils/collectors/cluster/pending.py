@@ -1,0 +1,278 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: pods that are Pending, and what they wait for. The controller judges them.
+
+Pods of one owner that hear the same are one entry, but for the one that was asked for. The message stands in the pod itself; its
+events, which go after an hour, are only asked for where it does not.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import json
+import re
+import urllib.parse
+
+from . import jobs as collect_jobs, rejected as collect_rejected
+from ...kubeapi import node_affinity as node_match
+from ...kubeapi.client import TABLE, ApiError, dicts
+
+MAX_READ, MAX_ITEMS, MAX_NAMES, MAX_TEXT, MAX_TOLERATIONS, MAX_TARGETS, MAX_SCHEDULERS = 5000, 200, 5, 2000, 50, 50, 50
+MAX_SILENT, MAX_EVENTS, MAX_GATES, MAX_PLACED, MAX_ABSENT, MAX_ASKED = 500, 20000, 20, 50000, 10, 20
+CROWDED = re.compile(r"Too many pods|Insufficient pods")
+FIELDS = ("key", "operator", "value", "effect")
+REFUSALS = ("Unschedulable", "SchedulerError")
+
+
+def refused(item):
+    """The condition by which a scheduler says that it finds no node, or that it failed; else None."""
+    for one in dicts((item.get("status") or {}).get("conditions")):
+        if one.get("type") == "PodScheduled" and one.get("status") == "False" and one.get("reason") in REFUSALS:
+            return one
+    return None
+
+
+def is_asked(item, asked):
+    """Whether this is the pod that was asked for, by namespace/name or UID."""
+    meta = item.get("metadata") or {}
+    return bool(asked) and (asked == "%s/%s" % (meta.get("namespace"), meta.get("name")) or asked.lower() == meta.get("uid"))
+
+
+def unseen(item):
+    """Whether no scheduler has said anything of this pod, which waits for one."""
+    meta, spec, status = (item.get(name) or {} for name in ("metadata", "spec", "status"))
+    if not spec.get("schedulerName") or spec.get("nodeName") or spec.get("schedulingGates") or meta.get("deletionTimestamp"):
+        return False
+    return not any(one.get("type") == "PodScheduled" for one in dicts(status.get("conditions")))
+
+
+def target_of(item):
+    """The node that a DaemonSet's pod is meant for: its affinity names it in fields, each of its terms the same. None else."""
+    affinity = ((item.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
+    named = set()
+    for term in dicts((affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms")):
+        fields = [one.get("values") for one in dicts(term.get("matchFields")) if one.get("key") == "metadata.name" and one.get("operator") == "In"]
+        if len(fields) != 1 or not isinstance(fields[0], list) or len(fields[0]) != 1:
+            return None
+        named.add(str(fields[0][0])[:253])
+    return named.pop() if len(named) == 1 else None
+
+
+def owner_of(item):
+    """Kind/name of the controller, None without one."""
+    owner = [one for one in dicts((item.get("metadata") or {}).get("ownerReferences")) if one.get("controller")]
+    return "%s/%s" % (owner[0].get("kind"), owner[0].get("name")) if owner else None
+
+
+def asks_of(spec):
+    """{resource: how much of it}, as schedulers count: CPU in thousandths, what plugins offer in pieces, all others in bytes."""
+    asked = dict(collect_rejected.compute(spec), **collect_rejected.requests(spec))
+    return dict(sorted((name, value) for name, value in asked.items() if value and name != "pods")[:MAX_ASKED])
+
+
+def entry_of(item, condition):
+    """What tells whose pod it is, what it tolerates, and what keeps it waiting."""
+    meta, spec = item.get("metadata") or {}, item.get("spec") or {}
+    listed, target = dicts(spec.get("tolerations")), target_of(item)
+    return {"namespace": meta.get("namespace"), "names": [meta.get("name")], "pods": 1, "since": condition.get("lastTransitionTime"),
+            "owner": owner_of(item), "scheduler": spec.get("schedulerName"),
+            "message": str(condition.get("message") or "")[:MAX_TEXT], "targets": [[meta.get("name"), target]] if target else [],
+            "asks": asks_of(spec),
+            # None where there are too many to say
+            "tolerations": None if len(listed) > MAX_TOLERATIONS else [
+                dict((name, str(one[name])[:320]) for name in FIELDS if one.get(name) is not None) for one in listed]}
+
+
+class _Found:
+    """What was found so far, whatever ends it. asked: the pod in question; labels: {node: its labels} or None."""
+
+    def __init__(self, asked, labels):
+        self.asked, self.match = asked, node_match.Matcher(labels)
+        self.refused, self.waiting, self.gated, self.bound, self.silent = {}, {}, {}, {}, []
+        self.read = self.total = self.taken = 0
+        self.cut = False
+
+    def take(self, item):
+        """One Pending pod."""
+        spec, condition = item.get("spec") or {}, refused(item)
+        if spec.get("nodeName"):
+            self._placed(item)
+        elif (item.get("metadata") or {}).get("deletionTimestamp"):
+            return
+        elif spec.get("schedulingGates"):
+            gates = sorted(str(one.get("name"))[:320] for one in dicts(spec["schedulingGates"]))[:MAX_GATES]
+            self._count(self.gated, MAX_ITEMS, item, {"namespace": item["metadata"].get("namespace"), "owner": owner_of(item), "gates": gates})
+        elif condition is not None and condition.get("message"):
+            self.say(item, condition)
+        elif condition is not None or unseen(item):
+            if len(self.silent) < MAX_SILENT:
+                self.silent.append((item, condition))
+            else:
+                self._unheard(item, condition)
+
+    def say(self, item, condition):
+        """A pod of which a scheduler says something."""
+        self.total += 1
+        entry = entry_of(item, condition)
+        entry["off"] = None if entry["targets"] else self.match.left_out(item["spec"], self._is_asked(item))
+        if self.match.refuses(item["spec"], [target for dummy, target in entry["targets"]]):
+            entry["unfit"] = True
+        if self._is_asked(item):
+            entry["asked"] = True
+        self.cut = not _add(self.refused, entry) or self.cut
+
+    def hear(self, heard):
+        """What events say of pods that say nothing themselves."""
+        for item, condition in self.silent:
+            event = heard.get((item.get("metadata") or {}).get("uid"))
+            if event:
+                since = (condition or {}).get("lastTransitionTime") or item["metadata"].get("creationTimestamp")
+                self.say(item, {"message": event, "lastTransitionTime": since})
+            else:
+                self._unheard(item, condition)
+
+    def _unheard(self, item, condition):
+        if condition is not None:
+            self.say(item, condition)
+        else:
+            self._count(self.waiting, MAX_SCHEDULERS, item, {"scheduler": str(item["spec"]["schedulerName"])[:253]})
+
+    def _placed(self, item):
+        """A pod that has its node: it waits for the kubelet until that one writes when it began."""
+        meta, status = item.get("metadata") or {}, item.get("status") or {}
+        if meta.get("deletionTimestamp"):
+            return
+        if status.get("startTime"):
+            self.taken += 1
+            return
+        placed = [one.get("lastTransitionTime") for one in dicts(status.get("conditions")) if one.get("type") == "PodScheduled"]
+        self._count(self.bound, MAX_TARGETS, item, {"node": str(item["spec"]["nodeName"])[:253]}, placed[0] if placed else None)
+
+    def _count(self, kept, most, item, what, since=None):
+        """Pods that wait for the same are one row, with the time since when the oldest waits."""
+        meta = item.get("metadata") or {}
+        if self._is_asked(item):
+            what["asked"] = True
+        key = json.dumps(what, sort_keys=True)
+        if key not in kept and len(kept) >= most:
+            self.cut = True
+            return
+        one = kept.setdefault(key, dict(what, pods=0, names=[], since=None))
+        one["pods"] += 1
+        if len(one["names"]) < MAX_NAMES:
+            one["names"].append("%s/%s" % (meta.get("namespace"), meta.get("name")))
+        since = since or meta.get("creationTimestamp")
+        one["since"] = min(one["since"] or since or "", since or one["since"] or "") or None
+
+    def _is_asked(self, item):
+        return is_asked(item, self.asked)
+
+
+def full_nodes(api, room):
+    """Names of the nodes that have as many pods as they may have; None where that cannot be told. room: {node: how many}, or None.
+
+    Pods are read for it only where a scheduler says that some node has too many; all of them, so that no more than a table's row is asked of each. A row
+    has nothing by which one that comes twice is known, so a list that expires (410) is no answer.
+    """
+    if room is None:
+        return None
+    has = {}
+    query = {"fieldSelector": "spec.nodeName!=,status.phase!=Failed,status.phase!=Succeeded", "includeObject": "None"}
+    try:
+        for number, item in enumerate(api.items("/api/v1/pods", query, accept=TABLE, restarts=0)):
+            name = item.get("Node") or (item.get("spec") or {}).get("nodeName")
+            if number >= MAX_PLACED or not name:
+                return None
+            has[name] = has.get(name, 0) + 1
+    except ApiError:
+        return None
+    return sorted(name for name, most in room.items() if most is not None and has.get(name, 0) >= most)
+
+
+def tell_absent(api, rows, known):
+    """Mark the rows whose node does not exist. known: the names listed before the pods were: one that has joined since then is asked for by its name."""
+    unlisted = [one for one in rows if known is not None and one["node"] not in known]
+    try:
+        for one in unlisted[:MAX_ABSENT]:
+            if api.find("/api/v1/nodes/" + urllib.parse.quote(one["node"], safe="")) is None:
+                one["absent"] = True
+    except ApiError:
+        pass  # nobody knows of the others
+
+
+def largest(allocatable):
+    """{resource: the most that any one node has of it for pods}."""
+    found = {}
+    for one in allocatable:
+        for name, value in one.items():
+            found[name] = max(found.get(name, 0), value)
+    return found
+
+
+def collect(api, ended, asked=None, labels=None, room=None, allocatable=None):
+    """(data, truncated). `ended(error)` says whether an error may cut the list short instead of costing all of it.
+
+    labels, room, allocatable: {node: its labels}, {node: how many pods it may have}, {node: what it has for them}, None where they are not known.
+    """
+    found = _Found(asked, labels)
+    try:
+        for item in api.items("/api/v1/pods", {"fieldSelector": "status.phase=Pending"}):
+            if found.read >= MAX_READ and not is_asked(item, asked):
+                found.cut = True
+                break
+            found.read += 1
+            found.take(item)
+    except Exception as error:  # pylint: disable=broad-except
+        if not ended(error):
+            raise
+        found.cut = True
+    found.hear(_said(api) if found.silent else {})
+    items = sorted(found.refused.values(), key=lambda one: (str(one["namespace"]), str(one["names"][0])))
+    data = {"items": items, "total": found.total, "read": found.read, "taken": found.taken, "unseen": _rows(found.waiting, "scheduler"),
+            "gated": _rows(found.gated, "namespace"), "bound": _rows(found.bound, "node")}
+    tell_absent(api, data["bound"], labels)
+    if items and allocatable:
+        data["largest"] = largest(allocatable.values())
+    if any(CROWDED.search(one["message"]) for one in items):
+        data["full"] = full_nodes(api, room)
+    return data, found.cut
+
+
+def _rows(kept, name):
+    return sorted(kept.values(), key=lambda one: (str(one[name]), one["names"]))
+
+
+def _said(api):
+    """{uid of a pod: what the newest FailedScheduling event about it says}; what cannot be read says nothing."""
+    newest = {}
+    try:
+        for number, item in enumerate(api.items("/api/v1/events", {"fieldSelector": "involvedObject.kind=Pod,reason=FailedScheduling"})):
+            if number >= MAX_EVENTS:
+                break
+            uid, at = (item.get("involvedObject") or {}).get("uid"), collect_jobs.event_of(item)["last"] or ""
+            if uid and item.get("message") and at >= newest.get(uid, ("",))[0]:
+                newest[uid] = (at, str(item["message"])[:MAX_TEXT])
+    except ApiError:
+        pass
+    return dict((uid, text) for uid, (dummy, text) in newest.items())
+
+
+def _add(found, entry):
+    """Whether there was room for it."""
+    told = ("namespace", "owner", "scheduler", "message", "tolerations", "off", "unfit", "asked", "asks")
+    key = json.dumps([entry.get(name) for name in told], sort_keys=True)
+    known = found.get(key)
+    if known is None:
+        if len(found) >= MAX_ITEMS:
+            return False
+        found[key] = entry
+        return True
+    known["pods"] += 1
+    if len(known["names"]) < MAX_NAMES:
+        known["names"].append(entry["names"][0])
+    if len(known["targets"]) < MAX_TARGETS:
+        known["targets"] += entry["targets"]
+    known["since"] = min(known["since"] or entry["since"] or "", entry["since"] or known["since"] or "") or None
+    return True

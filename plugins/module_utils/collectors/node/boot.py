@@ -1,0 +1,142 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector boot: modules, kernel settings and file systems that a node needs, and what brings them back at a boot.
+
+Files of /proc, /sys and /etc alone, and no process. What they mean is for the controller (plugin_utils/models/boot.py).
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+from ...system import files, boot_firewall as firewall, procfs
+from . import limits, swap
+
+MODULES = ("br_netfilter", "overlay")
+RUNNING = ("net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables")
+LOAD = ("/etc/modules-load.d", "/usr/local/lib/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d")  # what /run has is gone by the next boot
+SINGLE = "/etc/modules"
+KUBELET = "/var/lib/kubelet"
+FOLDERS = ("/var/lib/containerd", "/var/lib/docker", "/var/lib/containers", "/var/lib/etcd")
+WORDS = ("modules_load", "rd.modules_load", "selinux", "enforcing")
+LOADED, BUILTIN, ABSENT = "loaded", "builtin", "absent"
+MAX_TEXT, MAX_FILES, MAX_MOUNTS = 65536, 100, 8 * 1024 * 1024
+
+
+def collect(context):
+    """What the kernel has, what names it for the next boot, and how the folders of kubelet, runtime and etcd are mounted."""
+    context.source = "/proc, /sys, modules-load.d, /etc/selinux/config, firewalld, ufw"
+    argv = (context.data.get("kubelet") or {}).get("argv") or []
+    here = folders(procfs.flag(argv, "root-dir") or KUBELET)
+    paths, unlisted = limits.conf_files(_load())
+    paths += [SINGLE] if os.path.lexists(SINGLE) else []
+    context.truncated = len(paths) > MAX_FILES
+    records = [files.record(path, limit=MAX_TEXT) for path in paths[:MAX_FILES]]
+    modes = selinux()
+    return {"running": running(), "modules": modules(), "tree": os.path.isdir("/lib/modules/" + os.uname()[2]), "modules_files": records + unlisted,
+            "cmdline": cmdline(files.whole("/proc/cmdline")), "folders": here, "mounts": mounts(_mounts(), points(here)), "selinux": modes,
+            "container": swap.container(), "firewall": firewall.collect(), "denials": firewall.denials() if modes["enforce"] == "1" else None}
+
+
+def _load():
+    """LOAD, the last only where it is a folder of its own."""
+    return LOAD[:-1] if os.path.realpath(LOAD[-1]) == os.path.realpath(LOAD[-2]) else LOAD
+
+
+def running(base="/proc/sys/"):
+    """{key: its text, None where it is there and cannot be read}; without the keys that the kernel does not have."""
+    found = {}
+    for key in RUNNING:
+        try:
+            found[key] = files.read(base + key.replace(".", "/"), 256).decode("ascii", "replace").strip()
+        except OSError as error:
+            if files.reason(error) != "missing":
+                found[key] = None
+    return found
+
+
+def modules(proc="/proc", sys="/sys", tree=None):
+    """{name: loaded, builtin or absent}; None where that cannot be told. A kernel that takes no modules has no /proc/modules."""
+    listed = files.whole(proc + "/modules")
+    if listed is None and os.path.exists(proc + "/filesystems") and not os.path.exists(proc + "/modules"):
+        listed = ""
+    names = None if listed is None else set(line.partition(" ")[0] for line in listed.split("\n"))
+    builtin = builtins(files.whole((tree or "/lib/modules/" + os.uname()[2]) + "/modules.builtin") or "")
+    shown = {"br_netfilter": os.path.isdir(proc + "/sys/net/bridge"), "overlay": overlay(files.whole(proc + "/filesystems") or "")}
+    found = {}
+    for name in MODULES:
+        if names and name in names:
+            found[name] = LOADED
+        elif name in builtin or shown[name] or os.path.isdir(os.path.join(sys, "module", name)):
+            found[name] = BUILTIN
+        else:
+            found[name] = None if names is None else ABSENT
+    return found
+
+
+def builtins(text):
+    """The names in modules.builtin: the paths of what would be their files."""
+    return set(line.rpartition("/")[2].partition(".")[0].replace("-", "_") for line in text.split("\n") if line)
+
+
+def overlay(text):
+    """Does the kernel know this file system?"""
+    return any(line.split()[-1:] == ["overlay"] for line in text.split("\n"))
+
+
+def folders(root):
+    """{folder: where it really lies, or would, None where there is none} of the kubelet's, the runtimes' and etcd's."""
+    return dict((path, os.path.realpath(path) if os.path.lexists(path) else None) for path in (os.path.normpath(root),) + FOLDERS if path.startswith("/"))
+
+
+def points(here):
+    """Every path where the file system of one of these folders may be mounted."""
+    found = set("/")
+    for path in list(here) + [real for real in here.values() if real]:
+        while path.strip("/"):
+            found.add(path)
+            path = os.path.dirname(path)
+    return found
+
+
+def _mounts():
+    try:
+        data = files.read("/proc/self/mounts", MAX_MOUNTS)
+    except OSError:
+        return None
+    return data.decode("utf-8", "backslashreplace") if len(data) < MAX_MOUNTS else None
+
+
+def mounts(text, wanted):
+    """[{point, source, type, options}] of what is mounted on one of these points, the last on each; None where that is not known."""
+    if text is None:
+        return None
+    found = {}
+    for line in text.split("\n"):
+        words = line.split(" ")
+        if len(words) > 3 and words[1] in wanted:
+            found[words[1]] = {"point": words[1], "source": files.one_line(words[0], 200), "type": files.one_line(words[2], 40),
+                               "options": files.one_line(words[3], 200)}
+    return [found[point] for point in sorted(found)]
+
+
+def cmdline(text):
+    """[[key, value]] of the words that name modules or speak of SELinux; - and _ are alike in keys. None where the line is not known."""
+    if text is None:
+        return None
+    told = (word.partition("=")[::2] for word in text.split())
+    return [[key.replace("-", "_"), files.one_line(value, 200)] for key, value in told if key.replace("-", "_") in WORDS]
+
+
+def selinux(sys="/sys", etc="/etc"):
+    """{enforce: what runs, config: what a boot makes}; None for each that is not there."""
+    config = None
+    for line in (files.text(etc + "/selinux/config", MAX_TEXT) or "").split("\n"):
+        key, equals, value = line.strip().partition("=")
+        if equals and key == "SELINUX":
+            config = files.one_line(value.strip().lower(), 40)
+    enforce = files.text(sys + "/fs/selinux/enforce", 16)
+    return {"enforce": enforce.strip() if enforce is not None else None, "config": config}

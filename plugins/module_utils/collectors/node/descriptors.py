@@ -1,0 +1,200 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector descriptors: who holds inotify instances and watches, and who is near its limit of open files.
+
+The walk over /proc/*/fd reads links, which the kernel makes of what it has in memory: a filesystem that hangs cannot hold it up.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+import time
+
+from ...system import command, files, procfs, systemd as unit
+from . import limits, pinning
+
+INOTIFY = ("anon_inode:inotify", "anon_inode:[inotify]")
+WATCH = b"inotify wd:"
+SECONDS = 18
+EVERY = 512  # descriptors between two looks at the clock
+MAX_UIDS, MAX_HOLDERS, MAX_MOST = 50, 30, 10
+FULL = 0.8
+
+
+class _Gone(Exception):
+    """The process ended meanwhile."""
+
+
+def collect(context):
+    """Who holds what, as far as the time reaches. A descriptor that a child inherited counts for each: an upper bound."""
+    context.source = "/proc/*/fd"
+    found = walk(time.monotonic() + context.seconds(SECONDS))
+    name_pods([one for kind in ("inotify", "nofile", "open", "threads") for one in found[kind]])
+    return dict(found, units=units(found["nofile"], context.seconds(5)))
+
+
+def walk(end, proc="/proc"):
+    """The data; `end` is when to stop."""
+    found = {"processes": 0, "denied": 0, "complete": True}
+    holders, full, users, ours = [], [], {}, _link(proc + "/self/ns/user")
+    most_open, most_threads = [], []  # (count, pid, uid), of no more processes than are told
+    for pid in sorted(int(name) for name in os.listdir(proc) if name.isdecimal()):
+        if time.monotonic() >= end:
+            found["complete"] = False
+            break
+        where = "%s/%d" % (proc, pid)
+        try:
+            seen = look(where, end)
+        except _Gone:
+            continue
+        found["processes"] += 1
+        found["denied"] += seen["denied"]
+        found["complete"] = found["complete"] and not seen["late"]
+        _note(most_open, seen["open"], pid, seen["uid"])
+        _note(most_threads, seen["threads"], pid, seen["uid"])
+        if seen["instances"]:
+            holders.append(dict(holder(pid, seen["uid"], where), instances=seen["instances"], watches=seen["watches"]))
+            # another user namespace has limits of its own, within those of who made it
+            if _link(where + "/ns/user") == ours:
+                _add(users, seen)
+        if _is_full(seen):
+            full.append(dict(holder(pid, seen["uid"], where), open=seen["open"], soft=seen["nofile"][0], hard=seen["nofile"][1],
+                             session=procfs.session(files.text(where + "/cgroup", 65536, "")), ticks=procfs.ticks(pid, proc)))
+    found["open"] = [dict(holder(pid, uid, "%s/%d" % (proc, pid)), open=count) for count, pid, uid in most_open]
+    found["threads"] = [dict(holder(pid, uid, "%s/%d" % (proc, pid)), threads=count) for count, pid, uid in most_threads]
+    return dict(found, uids=sorted(users.values(), key=lambda one: (-one["instances"], -one["watches"], one["uid"]))[:MAX_UIDS], inotify=most(holders),
+                nofile=sorted(full, key=lambda one: -one["open"] / float(one["soft"]))[:MAX_HOLDERS])
+
+
+def _note(most_of, count, pid, uid):
+    """Keep it among the first MAX_MOST of these."""
+    if count > 0 and (len(most_of) < MAX_MOST or count > most_of[-1][0]):
+        most_of.append((count, pid, uid))
+        most_of.sort(key=lambda one: (-one[0], one[1]))
+        del most_of[MAX_MOST:]
+
+
+def look(where, end):
+    """What one process holds; _Gone when it is no more."""
+    status = files.text(where + "/status", 16384)
+    seen = {"uid": procfs.real_uid(status or ""), "open": 0, "instances": 0, "watches": 0, "threads": 0, "nofile": None, "denied": False, "late": False}
+    if seen["uid"] is None:
+        if not os.path.isdir(where):
+            raise _Gone
+        seen["denied"] = True  # hidepid
+        return seen
+    seen["threads"] = procfs.number((procfs.status(status, "Threads") or [""])[0]) or 0
+    if procfs.status(status, "State")[:1] in (["Z"], ["X"]):
+        return seen  # it holds nothing any more, and nobody but root may see that
+    try:
+        _count(seen, where, end)
+    except PermissionError:
+        seen["denied"] = True
+    except OSError:
+        raise _Gone
+    seen["nofile"] = procfs.rlimit(files.text(where + "/limits", 8192, ""), "Max open files")
+    return seen
+
+
+def _count(seen, where, end):
+    """Its descriptors: all of them, and those of inotify with their watches."""
+    with os.scandir(where + "/fd") as entries:
+        for entry in entries:
+            seen["open"] += 1
+            if not seen["open"] % EVERY and time.monotonic() >= end:
+                seen["late"] = True
+                return
+            if seen["denied"] or seen["late"]:
+                continue
+            try:
+                if os.readlink(entry.path) in INOTIFY:
+                    seen["instances"] += 1
+                    found, seen["late"] = watches(where + "/fdinfo/" + entry.name, end)
+                    seen["watches"] += found
+            except PermissionError:
+                seen["denied"] = True  # how many there are is known nevertheless
+            except OSError:
+                pass  # closed meanwhile
+
+
+def watches(path, end):
+    """(how many watches an inotify descriptor has, whether time ran out before its end); each is a line of its fdinfo."""
+    descriptor = os.open(path, files.FLAGS)
+    count, rest = 0, b""
+    try:
+        while True:
+            chunk = os.read(descriptor, 65536)
+            if not chunk:
+                return count, False
+            chunk = rest + chunk
+            count += chunk.count(WATCH)
+            # no occurrence fits into what is kept: none counts twice
+            rest = chunk[1 - len(WATCH):]
+            if time.monotonic() >= end:
+                return count, True
+    finally:
+        os.close(descriptor)
+
+
+def holder(pid, uid, where):
+    """Which process it is."""
+    group = procfs.cgroup(files.text(where + "/cgroup", 65536, ""))
+    return {"pid": pid, "comm": files.one_line(files.text(where + "/comm", 64, ""), 64), "uid": uid, "unit": group["unit"],
+            "pod_uid": group["pod_uid"], "container_id": group["container_id"]}
+
+
+def name_pods(holders):
+    """Add to those of containers the pod (namespace/name) and the container's name, None where no link of the kubelet's tells them."""
+    names = pinning.container_names() if any(one["container_id"] for one in holders) else {}
+    for one in holders:
+        one["pod"], one["container"] = names.get(one["container_id"]) or (None, None)
+
+
+def units(full, seconds):
+    """What systemd gives the services of those near their limit, and which files say so; None where it does not answer. Without any it is not asked.
+
+    main: the service's first process where that is another one: what it starts next has its limit.
+    """
+    names = sorted(set(one["unit"] for one in full if one["unit"] and limits.UNIT.match(one["unit"])))
+    if not names:
+        return []
+    try:
+        blocks = unit.show(names, limits.PROPERTIES, seconds)
+    except (command.CommandError, OSError):
+        return None
+    found, near = [], [one.get("pid") for one in full]
+    for block in blocks.values():
+        one, main = limits.of_unit(block), procfs.number(block.get("MainPID", ["0"])[0])
+        if one:
+            found.append(dict(one, main=limits.process(main, "", one["name"]) if main and main not in near else None))
+    return found
+
+
+def most(holders):
+    """At most MAX_HOLDERS of them: half are those with the most instances, the others those with the most watches; most instances first."""
+    by_instances = sorted(holders, key=lambda one: (-one["instances"], -one["watches"], one["pid"]))
+    chosen = by_instances[:MAX_HOLDERS // 2]
+    others = sorted(by_instances[MAX_HOLDERS // 2:], key=lambda one: -one["watches"])
+    return chosen + sorted(others[:MAX_HOLDERS - len(chosen)], key=lambda one: -one["instances"])
+
+
+def _is_full(seen):
+    """Near its limit? One of 0 is no limit that is reached: a sandbox that opens nothing more sets it so."""
+    return bool(seen["nofile"]) and seen["nofile"][0] > 0 and seen["open"] >= FULL * seen["nofile"][0]
+
+
+def _add(users, seen):
+    one = users.setdefault(seen["uid"], {"uid": seen["uid"], "instances": 0, "watches": 0, "holders": 0})
+    one["instances"] += seen["instances"]
+    one["watches"] += seen["watches"]
+    one["holders"] += 1
+
+
+def _link(path):
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None

@@ -1,0 +1,270 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector etcd: its members, and how the member that answers does: leader, alarms, size of its database."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+from ...system import files, json_line as jsonline, procfs, http_client as web
+from ..registry import Absent, Failed, in_this_network
+
+PREFIXES = ("/v3", "/v3beta")  # the second for etcd 3.3
+MEMBERS, STATUS, ALARMS = "/cluster/member/list", "/maintenance/status", "/maintenance/alarm"
+QUESTION = b'{"action":"GET"}'
+USUAL = ("/etc/kubernetes/pki/apiserver-etcd-client", "/etc/kubernetes/pki/etcd/healthcheck-client")
+EACH = 3
+MAX_ENDPOINTS = 9
+MAX_ERRORS, MAX_ALARMS, MAX_TEXT = 20, 50, 200
+DEFAULT_QUOTA = 2 * 1024 ** 3  # etcd's own, where the flag is missing or 0
+NO_MEMBER = "0"  # how etcd writes that it knows no leader
+
+
+def collect(context):
+    """The members as etcd itself counts them (argv keeps retired ones and adds none), and how the member that answered does."""
+    everyone = in_this_network(context, ("kube-apiserver", "etcd"))
+    servers = [one for one in everyone if one["component"] == "kube-apiserver"]
+    stacked = [one for one in everyone if one["component"] == "etcd"]
+    found = {"api_server": None, "endpoint": None, "cluster_id": None, "members": [], "error": None, "status": None, "alarms": None,
+             "health": None}
+    if servers:
+        argv = servers[0]["argv"]
+        endpoints = split(procfs.flag(argv, "etcd-servers"))
+        found["api_server"] = {"etcd_servers": endpoints, "etcd_prefix": procfs.flag(argv, "etcd-prefix") or "/registry"}
+        process, authority = servers[0], "etcd-cafile"
+        pairs = _pairs_of(process, "etcd-certfile", "etcd-keyfile")
+    elif stacked:
+        process, authority = stacked[0], "trusted-ca-file"
+        endpoints = split(procfs.flag(process["argv"], "listen-client-urls") or procfs.flag(process["argv"], "advertise-client-urls"))
+        pairs = _usual_pairs() + _pairs_of(process, "cert-file", "key-file")
+    else:
+        raise Absent("neither an API server nor etcd runs here")
+    try:
+        return _asked(context, found, endpoints or ["http://127.0.0.1:2379"], pairs, process, authority)
+    finally:
+        if found["status"] is None and stacked:
+            found["health"] = _health(context, stacked[0])
+        elif found["status"] and stacked and is_local(parsed(found["status"]["endpoint"])[1]):
+            found["status"].update(_quota(found["status"], stacked[0]))
+
+
+def _asked(context, found, endpoints, pairs, process, authority):
+    """Ask one endpoint after another, those on this node first, with one credential after another."""
+    from ...system import tls
+    errors = []
+    pairs = pairs or [(None, None)]
+    for url in sorted(endpoints, key=lambda url: not is_local(parsed(url)[1]))[:MAX_ENDPOINTS]:
+        scheme, address, port = parsed(url)
+        for certificate, key in pairs if scheme == "https" else [(None, None)]:
+            try:
+                encryption = tls.context(certificate, key, _authority(process, authority, address)) if scheme == "https" else None
+                door = Door(address, port, encryption, context)
+                _told(door, found, url)
+                status, body = door.post(MEMBERS)
+                if status != 200:
+                    raise web.HttpError("HTTP %d%s" % (status, refusal(body)))
+                found.update(members(body), endpoint=url)
+                context.source = url
+                return found
+            except web.HttpError as error:
+                errors.append("%s: %s" % (url, error))
+    found["error"] = "; ".join(dict.fromkeys(errors)) or "no endpoint to ask"
+    raise Failed(found["error"], found)
+
+
+def _told(door, found, url):
+    """What the first member that answers says of itself. Its alarms go through consensus: without a leader they are not asked for."""
+    if found["status"] is not None:
+        return
+    status, body = door.post(STATUS)
+    if status != 200:
+        return  # etcd before 3.3, or a proxy of another kind: the member list still says why
+    try:
+        found["status"] = dict(status_of(body), endpoint=url)
+        if found["status"]["leader"] == NO_MEMBER:
+            return
+        status, body = door.post(ALARMS, QUESTION)
+        found["alarms"] = alarms(body) if status == 200 else None
+    except web.HttpError:
+        pass  # the errors of the status name alarms too
+
+
+class Door:
+    """One endpoint with one credential: each question on a connection of its own, with the prefix of its release."""
+
+    def __init__(self, address, port, encryption, context):
+        self.address, self.port, self.encryption, self.context = address, port, encryption, context
+        self.prefixes = PREFIXES
+
+    def post(self, path, body=b"{}"):
+        """(status, body) of the answer; HttpError without one."""
+        status, answer = None, b""
+        for prefix in self.prefixes:
+            connection = web.Connection(self.address, self.port, self.context.seconds(EACH), self.encryption)
+            try:
+                status, answer = connection.request(prefix + path, body)
+            finally:
+                connection.close()
+            if status != 404:
+                self.prefixes = (prefix,)
+                break
+        return status, answer
+
+
+def _health(context, process):
+    """What etcd says of itself without a credential, at the address for metrics that its command line names; None without one."""
+    for url in split(procfs.flag(process["argv"], "listen-metrics-urls")):
+        scheme, address, port = parsed(url)
+        if scheme == "http" and is_local(address):
+            return web.get(address, port, "/health", context.seconds(EACH))
+    return None
+
+
+def _quota(status, process):
+    """The quota of the member on this node: its own word (3.6), else its flag, else the default."""
+    if status["quota"]:
+        return {"quota": status["quota"] if status["quota"] > 0 else None, "quota_source": "status"}
+    given = procfs.flag(process["argv"], "quota-backend-bytes")
+    if given is None:  # the environment or a file may set another
+        return {"quota": DEFAULT_QUOTA, "quota_source": "default"}
+    number = _number(given)
+    if number is None or number < 0:  # below 0 etcd keeps no quota
+        return {"quota": None, "quota_source": "flag"}
+    return {"quota": number or DEFAULT_QUOTA, "quota_source": "flag"}
+
+
+def status_of(body):
+    """The values of maintenance/status. Of the gateway's JSON numbers of 64 bits are strings, and what is 0 or empty is left out."""
+    answer = _object(body, "status")
+    if not isinstance(answer.get("version"), str):
+        raise web.HttpError("the answer is no status")
+    header = answer.get("header") if isinstance(answer.get("header"), dict) else {}
+    said = answer.get("errors") if isinstance(answer.get("errors"), list) else []
+    return {"version": _short(answer.get("version")), "member_id": _id(header.get("member_id")), "cluster_id": _id(header.get("cluster_id")),
+            "leader": _id(answer.get("leader")) or NO_MEMBER, "raft_term": _number(answer.get("raftTerm")), "raft_index": _number(answer.get("raftIndex")),
+            "db_size": _number(answer.get("dbSize")), "db_size_in_use": _number(answer.get("dbSizeInUse")), "quota": _number(answer.get("dbSizeQuota")),
+            "learner": answer.get("isLearner") is True, "errors": [_short(one) for one in said[:MAX_ERRORS]]}
+
+
+def alarms(body):
+    """[{member_id, alarm}] of the list of alarms, an empty one where none is raised."""
+    listed = _object(body, "list of alarms").get("alarms")
+    return [{"member_id": _id(one.get("memberID")), "alarm": _short(one.get("alarm") or "NONE")}
+            for one in (listed if isinstance(listed, list) else [])[:MAX_ALARMS] if isinstance(one, dict)]
+
+
+def refusal(body):
+    """What etcd says of a refusal, behind a colon; empty where it says nothing."""
+    try:
+        answer = _object(body, "refusal")
+    except web.HttpError:
+        return ""
+    said = answer.get("error") or answer.get("message")
+    return ": " + _short(said) if isinstance(said, str) else ""
+
+
+def _object(body, what):
+    try:
+        answer = jsonline.loads(body.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        raise web.HttpError("the answer is no %s" % what)
+    return answer
+
+
+def _short(value):
+    return files.one_line(str(value), MAX_TEXT)
+
+
+def _id(value):
+    """An id as text, None where it is none or 0."""
+    number = _number(value)
+    return str(number) if number else None
+
+
+def _number(value):
+    """A whole number of at most 64 bits, however it is written; None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)) or len(str(value)) > 20:
+        return None
+    try:
+        number = int(value)
+    except ValueError:
+        return None
+    return number if abs(number) < 1 << 64 else None
+
+
+def _pairs_of(process, certificate_flag, key_flag):
+    from ...system import client_certificates as credentials
+    try:
+        pair = credentials.of_process(process, certificate_flag, key_flag)
+    except OSError:
+        return []
+    return [pair[1:]] if pair else []
+
+
+def _usual_pairs():
+    found = []
+    for base in USUAL:
+        try:
+            found.append((files.read(base + ".crt", 262144), files.read(base + ".key", 262144)))
+        except OSError:
+            continue
+    return found
+
+
+def _authority(process, flag, address):
+    """What proves a server of another machine; on this one nothing needs proof."""
+    path = None if is_local(address) else procfs.flag(process["argv"], flag)
+    if not path:
+        return None
+    try:
+        return files.read(path, 262144, "/proc/%d/root" % process["pid"])
+    except OSError:
+        return None
+
+
+def split(value):
+    """The URLs of a flag."""
+    return [part for part in (value or "").split(",") if part]
+
+
+def parsed(url):
+    """(scheme, address, port) of http(s)://host:port."""
+    scheme, dummy, rest = url.rpartition("://")
+    rest = rest.split("/", 1)[0]
+    host, colon, port = rest.rpartition(":")
+    if not colon or not port.isdecimal() or len(port) > 5:
+        host, port = rest, "2379"
+    return scheme or "http", web.reachable(host), int(port)
+
+
+def is_local(address):
+    """Does this address belong to this machine? Asked of the kernel: may one listen on it?"""
+    if address == "localhost":
+        return True
+    probe = web.socket.socket(web.socket.AF_INET6 if ":" in address else web.socket.AF_INET, web.socket.SOCK_DGRAM)
+    try:
+        probe.bind((address, 0))
+        return True
+    except OSError:
+        return False
+    finally:
+        probe.close()
+
+
+def members(body):
+    """{cluster_id, members} of the gateway's JSON; ids are strings there."""
+    try:
+        answer = jsonline.loads(body.decode("utf-8", "replace"))
+        listed = answer["members"]
+        return {"cluster_id": _text(answer["header"].get("cluster_id")), "members": [
+            {"id": _text(one.get("ID")), "name": one.get("name") or "", "peer_urls": list(one.get("peerURLs") or []),
+             "client_urls": list(one.get("clientURLs") or []), "learner": bool(one.get("isLearner"))} for one in listed]}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise web.HttpError("the answer is no member list")
+
+
+def _text(value):
+    return None if value is None else str(value)

@@ -1,0 +1,65 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector kubelet_log: what the kubelet and the runtime said of late, of a few matters."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+from ...system import command, files
+from ..registry import Denied, Failed
+
+RUNTIMES = ("containerd.service", "crio.service", "docker.service", "cri-docker.service", "cri-dockerd.service")
+PLEG = "pleg is not healthy"
+MATTERS = ("unable to freeze", "cpu manager", "cpumanager", "memory manager", "memorymanager", "static policy", "failed to start containermanager",
+           "failed to run kubelet", "failed to initialize cpu manager", "expected cgroupspath to be of format", "receive slice as parent",
+           "received slice as parent", "is not allowed to modify node", "cannot modify node", "only its own node object", "successfully registered node",
+           PLEG)
+# What runs out repeats itself in many words (one line per pod or image): it must not push out the others.
+OPEN_FILES = ("too many open files", "no space left on device", "failed to allocate directory watch", "status=205/limits", "failed at step limits")
+READ_LINES, READ_BYTES, KEPT, LONGEST = 5000, 4 * 1024 * 1024, 60, 600
+
+
+def collect(context):
+    """{lines}: the last lines that name one of MATTERS or OPEN_FILES, oldest first, each once; as journald has them, with their time."""
+    unit = ((context.data.get("kubelet") or {}).get("unit") or {}).get("name") or "kubelet.service"
+    units = [word for name in (unit,) + RUNTIMES for word in ("-u", name)]
+    context.source = "journalctl of %s and the runtime" % unit
+    try:
+        # the newest first, so that the limit of bytes costs the oldest
+        text = command.run(["journalctl", "--no-pager", "--all", "-q", "-r", "-o", "short-iso", "-n", str(READ_LINES)] + units, context.seconds(8), READ_BYTES)
+    except command.Silent:
+        text = ""
+    except command.CommandError as error:
+        raise Failed(str(error))
+    if not text.strip() and os.geteuid() != 0:
+        raise Denied("journald shows this user nothing of %s and the runtime" % unit)
+    return {"lines": chosen("\n".join(text.split("\n")[::-1]))}
+
+
+def chosen(text):
+    """The lines that matter, of each of the two kinds the last KEPT; of those that differ in their time only, the last."""
+    found = {}
+    for line in text.splitlines():
+        lower = line.lower()
+        managers = any(matter in lower for matter in MATTERS)
+        if managers or any(matter in lower for matter in OPEN_FILES):
+            said = line.partition("]: ")[2]
+            # klog's own header counts the time too
+            key = PLEG if PLEG in lower else said.partition("] ")[2] or said or line  # that one counts seconds besides
+            found.pop(key, None)
+            found[key] = managers, files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode("utf-8", "replace")
+    return _last_of_each(list(found.values()))
+
+
+def _last_of_each(rows):
+    """The lines of (kind, line), of each kind the last KEPT, in their order."""
+    left, chosen_lines = {True: KEPT, False: KEPT}, []
+    for kind, line in reversed(rows):
+        if left[kind]:
+            left[kind] -= 1
+            chosen_lines.append(line)
+    return chosen_lines[::-1]

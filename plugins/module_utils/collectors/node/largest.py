@@ -1,0 +1,200 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector largest: what uses up the filesystem, the memory or the process ids that are nearly used up.
+
+It never leaves the filesystem that is short: a path where something else is mounted is known by
+/proc/self/mountinfo, and nothing is asked of it, for a server that is gone would not answer.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+import stat
+import time
+
+from . import descriptors, pressure
+from ...system import files, procfs
+from ..registry import Absent
+
+PLACES = ("/var/lib/containerd", "/var/lib/docker", "/var/lib/containers", "/var/log",
+          "/var/log/pods", "/var/log/journal", "/var/lib/etcd", "/var/tmp", "/tmp")
+SECONDS = 8
+MAX_ENTRIES, MAX_DEPTH, MAX_LINKS = 400000, 64, 100000
+TOLD = 2  # levels of folders below a place that are told by name
+MAX_FOLDERS, MAX_PROCESSES, LONGEST = 10, 10, 300
+MOST = 0.8  # of a folder: a folder within it that has so much is told in its place
+EVERY = 256  # entries between two looks at the clock
+
+
+def collect(context):
+    """{filesystems, memory, threads}: of what is short, and empty for the rest."""
+    known = context.data.get("pressure") or {}
+    short = known.get("used_up") or []
+    if not short:
+        raise Absent("nothing is nearly used up")
+    context.source = "the folders of a filesystem that is short, /proc/*/status"
+    end = time.monotonic() + context.seconds(SECONDS)
+    found = {"filesystems": [], "memory": [], "threads": []}
+    if "memory.available" in short or "pid.available" in short:
+        found.update(processes())
+    root = procfs.flag((context.data.get("kubelet") or {}).get("argv") or [], "root-dir")
+    table = pressure.mounts(files.whole("/proc/self/mountinfo", pressure.MAX_MOUNTS) or "")
+    known_places = (root or pressure.ROOT_DIR,) + PLACES
+    done = {}
+    for one in known.get("filesystems") or []:
+        if not any(name.startswith(one["name"] + ".") for name in short) or not one["device"]:
+            continue
+        if one["device"] not in done:
+            here = places(known_places + (one["path"],), one["device"], table)
+            keys = [key for key, signal in (("bytes", ".available"), ("files", ".inodesFree"))
+                    if one["name"] + signal in short]
+            done[one["device"]] = walk(here, [row[0] for row in table], end, keys)
+        found["filesystems"].append(dict(done[one["device"]], name=one["name"]))
+    return found
+
+
+def places(paths, device, table, real=os.path.realpath):
+    """Those of these folders that lie on this device, without those within another of them."""
+    there = sorted(set(real(path) for path in paths))
+    mine = [path for path in there if (pressure.mount_of(path, table) or ("", None))[1] == device]
+    return [path for path in mine if not any(
+        path.startswith(other.rstrip("/") + "/") and _together(path, other, table)
+        for other in mine)]
+
+
+def _together(path, other, table):
+    """Whether nothing is mounted between two folders."""
+    return pressure.mount_of(path, table) == pressure.mount_of(other, table)
+
+
+def walk(roots, points, end, keys=("bytes",)):
+    """{folders, bytes, files, complete} of these folders; points: where something is mounted."""
+    count = _Count(points, end)
+    waiting = [(root, [begun]) for root, begun in ((root, count.begun(root)) for root in roots)
+               if begun]
+    while waiting and not count.over():
+        # Each has a share of the time that is left: a large folder does not hide the others.
+        later = []
+        for number, (root, stack) in enumerate(waiting):
+            now = time.monotonic()
+            count.folders(stack, now + max(0.05, end - now) / (len(waiting) - number))
+            if stack:
+                later.append((root, stack))
+        waiting = later
+    rows = list(count.rows.values())
+    total = [row for row in rows if row["path"] in roots]
+    return {"folders": chosen(rows, keys), "complete": count.complete and not waiting,
+            "bytes": sum(row["bytes"] for row in total), "files": sum(row["files"] for row in total)}
+
+
+class _Count:
+    """Adds up folders, as far as time and number of entries reach."""
+
+    def __init__(self, points, end):
+        self.points = set(points)
+        self.end = end
+        self.rows = {}
+        self.links = set()
+        self.entries = 0
+        self.complete = True
+
+    def over(self):
+        """Whether time or number of entries is used up."""
+        return self.entries > MAX_ENTRIES or time.monotonic() >= self.end
+
+    def begun(self, root):
+        """What folders() takes for this folder; None where it is not there."""
+        try:
+            return root, os.lstat(root).st_dev, 0, [self._row(root)]
+        except OSError:
+            return None
+
+    def folders(self, stack, until):
+        """Count what the folders of the stack hold, until then; what is left stays on it."""
+        while stack and time.monotonic() < until and not self.over():
+            path, device, depth, rows = stack.pop()
+            try:
+                entries = os.scandir(path)
+            except OSError:
+                continue
+            with entries:
+                for entry in entries:
+                    self.entries += 1
+                    if not self.entries % EVERY and self.over():
+                        self.complete = False
+                        return
+                    deeper = self._entry(entry, device, depth, rows)
+                    if deeper:
+                        stack.append(deeper)
+
+    def _entry(self, entry, device, depth, rows):
+        """Count it; a folder comes back with the rows that what is in it counts for."""
+        if entry.path in self.points:
+            return None
+        try:
+            seen = entry.stat(follow_symlinks=False)
+        except OSError:
+            return None
+        if seen.st_dev != device or self._counted(seen):
+            return None
+        is_folder = stat.S_ISDIR(seen.st_mode)
+        if is_folder and depth < TOLD:
+            rows = rows + [self._row(entry.path)]
+        for row in rows:
+            row["bytes"] += seen.st_blocks * 512
+            row["files"] += 1
+        if is_folder and depth >= MAX_DEPTH:
+            self.complete = False
+            return None
+        return (entry.path, device, depth + 1, rows) if is_folder else None
+
+    def _counted(self, seen):
+        """Whether another name of the same file was counted."""
+        if seen.st_nlink < 2 or stat.S_ISDIR(seen.st_mode) or len(self.links) >= MAX_LINKS:
+            return False
+        before = seen.st_ino in self.links
+        self.links.add(seen.st_ino)
+        return before
+
+    def _row(self, path):
+        return self.rows.setdefault(path, {"path": path, "bytes": 0, "files": 0})
+
+
+def chosen(rows, keys):
+    """The largest by bytes, by files or by both; instead of a folder, the one in it that has most of it."""
+    found = []
+    for key in keys:
+        best = sorted(rows, key=lambda row: (-row[key], -len(row["path"])))[:4 * MAX_FOLDERS]
+        most = [row for row in best if row[key] and not _is_within(row, best, key)]
+        found += most[:MAX_FOLDERS]
+    told = dict((row["path"], row) for row in found)
+    return [dict(row, path=files.one_line(row["path"], LONGEST)) for row in told.values()]
+
+
+def _is_within(row, others, key):
+    """Whether one folder within this one has most of what it has."""
+    base = row["path"].rstrip("/") + "/"
+    return any(one["path"].startswith(base) and one[key] >= MOST * row[key] for one in others)
+
+
+def processes(proc="/proc"):
+    """{memory, threads}: the processes with the most of each."""
+    rows = []
+    for name in os.listdir(proc):
+        status = files.text("%s/%s/status" % (proc, name), 16384) if name.isdecimal() else None
+        if status is None:
+            continue
+        resident, threads, uid = [procfs.number((procfs.status(status, key) or [""])[0]) or 0
+                                  for key in ("VmRSS", "Threads", "Uid")]
+        rows.append({"pid": int(name), "uid": uid, "rss": resident * 1024, "threads": threads})
+    found = {}
+    for kind, key in (("memory", "rss"), ("threads", "threads")):
+        most = sorted(rows, key=lambda row: (-row[key], row["pid"]))[:MAX_PROCESSES]
+        found[kind] = [dict(row, **descriptors.holder(row["pid"], row["uid"],
+                                                      "%s/%d" % (proc, row["pid"])))
+                       for row in most if row[key]]
+        descriptors.name_pods(found[kind])
+    return found

@@ -1,0 +1,53 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector manifests."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+from ...system import files
+from ..registry import Absent, Denied
+
+MAX_FILES = 200
+MAX_TEXT = 2 * 1024 * 1024
+
+
+def collect(context):
+    """Every entry that the kubelet would load: whatever does not begin with a dot, backups too."""
+    known = context.data.get("kubelet") or {}
+    folder = known.get("static_pod_path")
+    if not folder:
+        if any((one or {}).get("error") == "denied" for one in [known.get("config")] + (known.get("config_dropins") or [])):
+            raise Denied("the kubelet's configuration, which names the folder of static pods, may not be read")
+        raise Absent("the kubelet has no folder of static pods")
+    context.source = folder
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        raise Absent("%s does not exist" % folder)
+    except NotADirectoryError:
+        return dict(_read(context, os.path.dirname(folder), [os.path.basename(folder)]), folder=folder)
+    return _read(context, folder, names)
+
+
+def _read(context, folder, names):
+    ignored = [name for name in names if name.startswith(".")]
+    shown = [name for name in names if not name.startswith(".")]
+    context.truncated = len(shown) > MAX_FILES
+    found, left = [], MAX_TEXT
+    for name in shown[:MAX_FILES]:
+        record = files.record(os.path.join(folder, name), limit=min(left, files.MAX_TEXT))
+        record.update((key, printable(record[key])) for key in ("path", "name", "link") if record[key])
+        left -= record["size"] if record["text"] else 0
+        context.truncated = context.truncated or record["truncated"]
+        found.append(record)
+    return {"folder": folder, "files": found, "ignored": [printable(name) for name in ignored[:MAX_FILES]], "is_mount": os.path.ismount(folder)}
+
+
+def printable(name):
+    """A file name as text: bytes that are no UTF-8 are shown as \\xNN."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,0 +1,182 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector pressure: what a kubelet's signals of eviction measure.
+
+A quiet node pays a statvfs() of two filesystems. What is nearly used up makes the collector
+largest follow. That choice is coarse: the controller judges by the kubelet's configuration.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+from ...system import files, yaml_scalars as kubeconfig, procfs
+from . import limits
+from ..registry import Absent
+
+ROOT_DIR = "/var/lib/kubelet"
+# The folder of a runtime, by a part of the path of its socket: the first that fits.
+IMAGES = (("k3s", "/var/lib/rancher/k3s/agent/containerd"),
+          ("rke2", "/var/lib/rancher/rke2/agent/containerd"),
+          ("k0s", "/var/lib/k0s/containerd"),
+          ("microk8s", "/var/snap/microk8s/common/var/lib/containerd"),
+          ("crio", "/var/lib/containers/storage"), ("docker", "/var/lib/docker"),
+          ("containerd", "/var/lib/containerd"))
+# A kubelet's own thresholds, in percent or in bytes.
+DEFAULTS = {"nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "15%",
+            "imagefs.inodesFree": "5%", "memory.available": "100Mi", "pid.available": "5%"}
+UNITS = {"": 1, "k": 1000, "M": 1000 ** 2, "G": 1000 ** 3, "T": 1000 ** 4,
+         "Ki": 1024, "Mi": 1024 ** 2, "Gi": 1024 ** 3, "Ti": 1024 ** 4}
+NEAR = 1.1  # times a threshold: what is above it is not looked at
+MEMORY_NEAR = 2  # the kubelet counts by control groups, which differs from MemAvailable
+MAX_MOUNTS = 8 * 1024 * 1024
+
+
+def collect(context):
+    """{filesystems, memory, pids, used_up}; used_up names what is nearly used up."""
+    known = context.data.get("kubelet")
+    if not known:
+        raise Absent("no kubelet")
+    context.source = "statvfs, /proc/meminfo, /proc/loadavg"
+    root = procfs.flag(known.get("argv") or [], "root-dir") or ROOT_DIR
+    table = mounts(files.whole("/proc/self/mountinfo", MAX_MOUNTS) or "")
+    found = {"filesystems": [filesystem("nodefs", root, table)], "pids": pids(),
+             "memory": memory(files.text("/proc/meminfo", 16384, ""))}
+    found["filesystems"] += [filesystem("imagefs", path, table) for path in images(known)]
+    found["used_up"] = used_up(found, thresholds(told(known)))
+    return found
+
+
+def images(known, exists=os.path.isdir):
+    """The folders where this kubelet's runtime keeps images."""
+    named = procfs.flag(known.get("argv") or [], "container-runtime-endpoint")
+    for one in reversed([known.get("config")] + (known.get("config_dropins") or [])):
+        if not named and one and one["text"]:
+            named = kubeconfig.top(one["text"], "containerRuntimeEndpoint")
+    mine = [path for part, path in IMAGES if named and part in named][:1]
+    return [path for path in mine or [path for dummy, path in IMAGES] if exists(path)]
+
+
+def mounts(text):
+    """[(mount point, device, type)] of mountinfo, in its order: a later one covers an earlier."""
+    rows = procfs.mounts(text)
+    types = [line.partition(" - ")[2].split(" ")[0] for line in text.splitlines()
+             if len(line.split(" ")) > 4]
+    return [(point, device, kind) for (device, dummy, point), kind in zip(rows, types)]
+
+
+def mount_of(path, table):
+    """The (mount point, device, type) that a path lies on; None where no mount says so."""
+    best = None
+    for one in table:
+        base = one[0].rstrip("/")
+        within = path == base or path.startswith(base + "/")
+        if within and (best is None or len(base) >= len(best[0].rstrip("/"))):
+            best = one
+    return best
+
+
+def filesystem(name, path, table):
+    """What is free where a folder lies."""
+    found = {"name": name, "path": path, "mount": None, "type": None, "device": None, "total": None,
+             "free": None, "inodes": None, "inodes_free": None, "error": None}
+    try:
+        real = os.path.realpath(path)
+        mount = mount_of(real, table)
+        if mount:
+            found.update(mount=mount[0], device=mount[1], type=mount[2])
+        seen = os.statvfs(real)
+    except OSError as error:
+        found["error"] = files.reason(error)
+        return found
+    # Some filesystems (btrfs) count no inodes.
+    inodes = (seen.f_files, seen.f_ffree) if seen.f_files else (None, None)
+    found.update(total=seen.f_blocks * seen.f_frsize, free=seen.f_bavail * seen.f_frsize,
+                 inodes=inodes[0], inodes_free=inodes[1])
+    return found
+
+
+def memory(text):
+    """{total, available} in bytes, None where the kernel does not say."""
+    found = {"total": None, "available": None}
+    for line in text.splitlines():
+        name, dummy, value = line.partition(":")
+        key = {"MemTotal": "total", "MemAvailable": "available"}.get(name)
+        if key and procfs.number((value.split() or [""])[0]) is not None:
+            found[key] = int(value.split()[0]) * 1024
+    return found
+
+
+def pids():
+    """{threads, max}: how many run, and how many can."""
+    kernel = limits.kernel()
+    most = [procfs.number(kernel.get(key, "")) for key in ("kernel.pid_max", "kernel.threads-max")]
+    most = [value for value in most if value]
+    return {"threads": limits.threads(files.text("/proc/loadavg", 256, "")),
+            "max": min(most) if most else None}
+
+
+def told(known):
+    """Every text that may say a threshold: configuration files and command line."""
+    records = [known.get("config")] + (known.get("config_dropins") or [])
+    texts = [one["text"] for one in records if one and one.get("text")]
+    return texts + [" ".join(known.get("argv") or [])]
+
+
+def thresholds(texts):
+    """{signal: every value that a text names for it, and the kubelet's own}."""
+    found = dict((signal, [value]) for signal, value in DEFAULTS.items())
+    for text in texts:
+        for signal, values in found.items():
+            at = text.find(signal)
+            while at >= 0:
+                values.append(value_at(text, at + len(signal)))
+                at = text.find(signal, at + 1)
+    return found
+
+
+def value_at(text, start):
+    """The word behind a signal's name, up to the end of a value in YAML, JSON or a flag."""
+    rest = text[start:start + 64].lstrip("\"': <=")
+    for index, char in enumerate(rest):
+        if char in " ,;\"'\n}":
+            return rest[:index]
+    return rest
+
+
+def amount(value, total):
+    """A threshold as a number of what there is in all; None for what is no threshold."""
+    number = value.rstrip("%kKMGTi")
+    try:
+        count = float(number)
+    except ValueError:
+        return None
+    unit = value[len(number):]
+    if unit == "%":
+        return None if total is None else count * total / 100
+    return count * UNITS[unit] if unit in UNITS else None
+
+
+def used_up(found, told_of):
+    """The names of what is below a threshold, or nearly so."""
+    short = []
+    for one in found["filesystems"]:
+        for field, signal, total in (("free", ".available", "total"),
+                                     ("inodes_free", ".inodesFree", "inodes")):
+            if _is_short(one[field], told_of[one["name"] + signal], one[total], NEAR):
+                short.append(one["name"] + signal)
+    ram, pid = found["memory"], found["pids"]
+    if _is_short(ram["available"], told_of["memory.available"], ram["total"], MEMORY_NEAR):
+        short.append("memory.available")
+    left = None if None in (pid["threads"], pid["max"]) else pid["max"] - pid["threads"]
+    if _is_short(left, told_of["pid.available"], pid["max"], NEAR):
+        short.append("pid.available")
+    return short
+
+
+def _is_short(free, values, total, near):
+    bounds = [bound for bound in (amount(value, total) for value in values) if bound is not None]
+    return free is not None and bool(bounds) and free <= near * max(bounds)

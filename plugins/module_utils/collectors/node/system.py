@@ -1,0 +1,80 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector system."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+import time
+
+from ...system import files, yaml_scalars as kubeconfig
+
+# kube-proxy's mode ipvs gives a node the address of every service.
+MAX_ADDRESSES, MAX_TRIE = 1024, 4194304
+
+
+def collect(context):
+    """What this machine is."""
+    context.source = "/proc, /etc, /sys/fs/cgroup"
+    trie = files.whole("/proc/net/fib_trie", MAX_TRIE)
+    addresses = ipv4(trie or "") + ipv6(files.whole("/proc/net/if_inet6", MAX_TRIE) or "")
+    context.truncated = len(addresses) > MAX_ADDRESSES or trie is None or len(trie) >= MAX_TRIE
+    uptime = files.text("/proc/uptime", 64, "0").split()
+    return {
+        "hostname": os.uname()[1], "machine_id": _line("/etc/machine-id"), "boot_id": _line("/proc/sys/kernel/random/boot_id"),
+        "uptime_s": float(uptime[0]), "kernel": os.uname()[2],
+        "os_release": kubeconfig.os_release(files.text("/etc/os-release") or files.text("/usr/lib/os-release") or ""),
+        "cgroup": cgroup_version(), "addresses": addresses[:MAX_ADDRESSES], "clock": time.time(),
+    }
+
+
+def _line(path):
+    return (files.text(path, 256) or "").strip() or None
+
+
+def cgroup_version(root="/sys/fs/cgroup"):
+    """v2 when the unified hierarchy is the only one, hybrid when it stands beside the old ones."""
+    if os.path.exists(root + "/cgroup.controllers"):
+        return "v2"
+    return "hybrid" if os.path.exists(root + "/unified") else "v1"
+
+
+def ipv4(fib_trie):
+    """This machine's own addresses in /proc/net/fib_trie, loopback left out, in order of appearance."""
+    found, address = [], None
+    for line in fib_trie.splitlines():
+        words = line.split()
+        if len(words) > 1 and words[0] in ("|--", "+--"):
+            address = words[1]
+        elif words[:3] == ["/32", "host", "LOCAL"] and address and not address.startswith("127.") and address not in found:
+            found.append(address)
+    return found
+
+
+def ipv6(if_inet6):
+    """The addresses of global scope in /proc/net/if_inet6, shortened as people write them."""
+    found = []
+    for line in if_inet6.splitlines():
+        words = line.split()
+        if len(words) == 6 and len(words[0]) == 32 and words[3] == "00":
+            found.append(short(words[0]))
+    return found
+
+
+def short(digits):
+    """32 hexadecimal digits as an IPv6 address: the longest run of zero groups becomes ::."""
+    groups = [digits[at:at + 4].lstrip("0") or "0" for at in range(0, 32, 4)]
+    best, length, at = 0, 1, 0
+    while at < 8:
+        end = at
+        while end < 8 and groups[end] == "0":
+            end += 1
+        if end - at > length:
+            best, length = at, end - at
+        at = max(end, at + 1)
+    if length == 1:
+        return ":".join(groups)
+    return ":".join(groups[:best]) + "::" + ":".join(groups[best + length:])

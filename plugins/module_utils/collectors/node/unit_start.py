@@ -1,0 +1,322 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: collector unit_start: what systemd checks before it starts a unit.
+
+systemd remembers how its last attempt went. What it checks are mostly paths, so that this looks at
+them as they are now.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+import stat
+import time
+
+from ...system import command, files, systemd as unit, unit_conditions as unit_checks, unit_mask
+from ...system.command import CommandError
+from ..registry import Absent, Failed
+
+HOW = ("Requires", "Requisite", "BindsTo")
+PROPERTIES = ("Id", "LoadState", "LoadError", "ActiveState", "SubState", "Result", "ExecMainStatus",
+              "ConditionResult", "ConditionTimestamp", "ConditionTimestampMonotonic",
+              "AssertResult", "AssertTimestamp", "AssertTimestampMonotonic",
+              "InactiveEnterTimestampMonotonic", "RefuseManualStart", "WorkingDirectory",
+              "RootDirectory", "RootImage", "User", "Group", "DynamicUser", "EnvironmentFiles",
+              "ExecStart", "ExecStartPre", "FragmentPath", "DropInPaths", "After") + HOW
+RUNS = ("active", "reloading")
+UNITS, DEPTH, PATHS, FILES = 8, 3, 20, 40
+LINES, READ_BYTES, KEPT, LONGEST = 80, 128 * 1024, 8, 300
+# Where the drop-ins of a unit lie whose own file a mask hides.
+DROPINS = ("/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
+           "/usr/lib/systemd/system", "/lib/systemd/system")
+
+
+def collect(context):
+    """{units}: facts() of the kubelet's and the runtime's units that do not run."""
+    kubelet = (context.data.get("kubelet") or {}).get("unit") or {}
+    runtime = (context.data.get("runtime") or {}).get("units") or []
+    names = [one["name"] for one in [kubelet] + runtime
+             if one.get("name") and not one.get("absent") and one.get("active_state") not in RUNS]
+    if not names:
+        raise Absent("each unit of the kubelet and its runtime runs, or there is none")
+    try:
+        return {"units": every(names, context.seconds(6))}
+    except CommandError as error:
+        raise Failed(str(error))
+
+
+def every(names, seconds=6):
+    """facts() of these units, at most UNITS of them with what they need."""
+    end, left = time.monotonic() + seconds, [UNITS]
+    blocks = unit.show(names, PROPERTIES, _left(end))
+    return [_facts(blocks[name], end, left, DEPTH) for name in names if name in blocks]
+
+
+def _left(end):
+    return max(0.2, min(3.0, end - time.monotonic()))
+
+
+def _facts(block, end, left, depth):
+    """What systemd says of a unit, what it checks at a start, and the units that it needs."""
+    def one(name):
+        return block.get(name, [""])[0]
+
+    left[0] -= 1
+    name = one("Id")
+    written = settings(_files(block, name))
+    masked = one("LoadState") == "masked"
+    if masked:
+        block = dict(block, **_behind(written))
+    checks, source = unit_checks.checks(name, written, _left(end), not masked)
+    return {
+        "name": name, "load_state": one("LoadState"), "load_error": _message(one("LoadError")),
+        "active_state": one("ActiveState"), "sub_state": one("SubState"), "result": one("Result"),
+        "exec_main_status": _number(one("ExecMainStatus")),
+        "manual_start": one("RefuseManualStart") != "yes",
+        "condition_result": _tested(one, "Condition"), "condition_at": one("ConditionTimestamp"),
+        "assert_result": _tested(one, "Assert"), "assert_at": one("AssertTimestamp"),
+        "ended_at": _moment(_number(one("InactiveEnterTimestampMonotonic"))),
+        "checks": checks, "checks_from": source, "paths": paths(block, written),
+        "needs": _needs(block, written, end, left, depth), "said": said(name, _left(end)),
+    }
+
+
+def _tested(one, what):
+    """Its result; None where it was not tested since the boot: systemd says `no` then too."""
+    if not _number(one(what + "TimestampMonotonic")):
+        return None
+    return one(what + "Result") == "yes"
+
+
+def _moment(microseconds):
+    """Seconds since the epoch of a moment of the monotonic clock; None for none."""
+    return round(time.time() - time.monotonic() + microseconds / 1e6, 1) if microseconds else None
+
+
+def _number(value):
+    return int(value) if value.isdecimal() and len(value) <= 20 else None
+
+
+def _message(value):
+    """The sentence of LoadError, behind the name of the error."""
+    words = unit.words(value)
+    return files.one_line(words[-1], LONGEST) if words and words[-1] else ""
+
+
+# -- the units that it needs ----------------------------------------------------------------------
+
+def _needs(block, written, end, left, depth):
+    """facts() of the units that it needs and that do not run, with how and by which line."""
+    after = set(word for value in block.get("After", []) for word in value.split())
+    wanted = [(word, how) for how in HOW for value in block.get(how, []) for word in value.split()]
+    names = sorted(set(word for word, dummy in wanted))
+    if not names or depth == 0:
+        return []
+    try:
+        blocks = unit.show(names, PROPERTIES, _left(end))
+    except CommandError:
+        return []
+    found = []
+    for name, how in sorted(wanted):
+        other = blocks.get(name)
+        idle = other and (other.get("ActiveState", [""])[0] not in RUNS)
+        if idle and left[0] > 0 and time.monotonic() < end:
+            facts = _facts(other, end, left, depth - 1)
+            path, line = _line_of(written, how, name)
+            found.append(dict(facts, how=how, ordered=name in after, path=path, line=line))
+    return found
+
+
+def _line_of(written, key, word):
+    """(path, line) of the last line of this key with this word; (None, None) for none."""
+    for dummy, other, text, path, line in reversed(written):
+        if other == key and word in text.split():
+            return path, line
+    return None, None
+
+
+# -- paths, user and group ------------------------------------------------------------------------
+
+def paths(block, written=()):
+    """[{setting, name, state, changed_at, path, line}] of what its start needs.
+
+    state: ok, missing, no_directory, no_file, not_executable, or why it cannot be told;
+    ended: of a program the status with which it ended.
+    """
+    def one(name):
+        return block.get(name, [""])[0]
+
+    found = []
+    if not one("RootDirectory") and not one("RootImage"):
+        place = one("WorkingDirectory")
+        if place.startswith("/"):  # neither ~, nor optional (!/path, of old ones -/path)
+            found.append(_path("WorkingDirectory", place, unit_checks.directory, "no_directory",
+                               written))
+        for key in ("ExecStartPre", "ExecStart"):
+            found += [dict(_path(key, name, unit_checks.executable, "not_executable", written),
+                           ended=ended) for name, ended in _programs(block, key)]
+    found += [_path("EnvironmentFile", name, _file, "no_file", written)
+              for name in _environment(block)]
+    if one("DynamicUser") != "yes":
+        found += [dict(_place_of(written, key, one(key)), setting=key, name=one(key),
+                       state=_account(key, one(key)), changed_at=None)
+                  for key in ("User", "Group") if one(key)]
+    return found[:PATHS]
+
+
+def _file(path):
+    found = not stat.S_ISDIR(os.stat(path).st_mode)
+    return found, ""
+
+
+def _programs(block, key):
+    """[(path, status)] of its programs whose failure is not ignored; None of one that did not end.
+
+    `code=exited ; status=1` in a row of `systemctl show`, `status=1/FAILURE` in one of 219.
+    """
+    found = []
+    for value in block.get(key, []):
+        path = value.partition("path=")[2].partition(" ; ")[0]
+        code, dummy, rest = value.rpartition(" ; status=")
+        status = rest.split(" ")[0].partition("/")[0]
+        if path.startswith("/") and "ignore_errors=yes" not in value:
+            found.append((path, _number(status) if code.endswith("code=exited") else None))
+    return found
+
+
+def _environment(block):
+    """The files of EnvironmentFile= that must be there, patterns replaced by what they match."""
+    found = []
+    for value in block.get("EnvironmentFiles", []):
+        path, mark, rest = value.rpartition(" (ignore_errors=")
+        if mark and rest.startswith("no"):
+            found.append(path)
+    return found
+
+
+def _path(setting, name, test, wrong, written):
+    """One path, with when it or what it points to was changed."""
+    state, changed = "ok", None
+    try:
+        if any(char in name for char in "*?["):
+            state = "ok" if unit_checks.matches(name)[0] else "missing"
+        else:
+            changed = round(os.stat(name).st_ctime, 1)
+            state = "ok" if test(name)[0] else wrong
+    except OSError as error:
+        state = files.reason(error)
+    return dict(_place_of(written, setting, name), setting=setting,
+                name=files.one_line(name, LONGEST), state=state, changed_at=changed)
+
+
+def _account(key, name):
+    """Whether there is such a user or group: ok or missing."""
+    if name.isdecimal():
+        return "ok"
+    try:
+        if key == "User":
+            import pwd
+            pwd.getpwnam(name)
+        else:
+            import grp
+            grp.getgrnam(name)
+    except KeyError:
+        return "missing"
+    return "ok"
+
+
+# -- its files ------------------------------------------------------------------------------------
+
+def _files(block, name):
+    """The files of the unit in the order in which they count; of a masked one, those behind it."""
+    if block.get("LoadState", [""])[0] == "masked":
+        behind = unit_mask.facts(name)["file"]
+        return ([behind] if behind else []) + _dropins(name)
+    return block.get("FragmentPath", []) + [
+        path for value in block.get("DropInPaths", []) for path in unit.words(value)]
+
+
+def _dropins(name):
+    """The drop-ins of a unit: by their name, and of one name that of the first folder."""
+    found = {}
+    for folder in DROPINS[::-1]:
+        base = os.path.join(folder, name + ".d")
+        try:
+            found.update((one, os.path.join(base, one)) for one in os.listdir(base)
+                         if one.endswith(".conf"))
+        except OSError:
+            continue
+    return [found[one] for one in sorted(found)]
+
+
+def _behind(written):
+    """What systemd would have of a unit once its mask is gone, as `systemctl show` gives it."""
+    found = dict((key, []) for key in HOW + ("After", "EnvironmentFiles", "ExecStart"))
+    for dummy, key, value, dummy_path, dummy_line in written:
+        key = key + "s" if key == "EnvironmentFile" else key
+        if key in found and not value:
+            found[key] = []
+        elif key == "EnvironmentFiles":
+            optional = "yes" if value.startswith("-") else "no"
+            found[key].append("%s (ignore_errors=%s)" % (value.lstrip("-"), optional))
+        elif key == "ExecStart":
+            optional = "yes" if value.startswith("-") else "no"
+            program = value.lstrip("-@:+!|").split(" ")[0]
+            found[key].append("path=%s ; ignore_errors=%s" % (program, optional))
+        elif key in found:
+            found[key].append(value)
+        elif key in ("WorkingDirectory", "User", "Group", "RootDirectory", "RootImage"):
+            found[key] = [value]
+    # A specifier stands for what only systemd knows.
+    plain = dict((key, [one for one in values if "%" not in one]) for key, values in found.items())
+    return dict((key, values) for key, values in plain.items() if values)
+
+
+def settings(places):
+    """[(section, key, value, path, line)] of these files, in their order."""
+    found = []
+    for path in [one for one in places if one][:FILES]:
+        section = ""
+        for number, line in unit.joined(files.text(path) or ""):
+            if line.startswith("["):
+                section = line
+            elif "=" in line:
+                key, dummy, value = line.partition("=")
+                found.append((section, key.strip(), value.strip(), path, number))
+    return found
+
+
+def _place_of(written, key, name):
+    """The line that sets it, also one that has more words (programs) or marks before it."""
+    for dummy, other, text, path, line in reversed(written):
+        words = text.lstrip("-@:+!|").split()
+        if other == key and words and words[0].strip('"') == name:
+            return {"path": path, "line": line}
+    return {"path": None, "line": None}
+
+
+# -- its journal ----------------------------------------------------------------------------------
+
+def said(name, seconds):
+    """The last lines of systemd's own about this unit, oldest first; [] where it tells none."""
+    argv = ["journalctl", "--no-pager", "--all", "-q", "-b", "-r", "-o", "short-iso", "-n",
+            str(LINES), "-u", name]
+    try:
+        text = command.run(argv, seconds, READ_BYTES)
+    except (CommandError, OSError):
+        return []
+    lines = [line[:4 * LONGEST] for line in text.split("\n")[::-1] if of_systemd(line)]
+    return [files.masked(files.one_line(line, LONGEST).encode("utf-8"))[0].decode(
+        "utf-8", "replace") for line in lines[-KEPT:]]
+
+
+def of_systemd(line):
+    """Whether a line of `-o short-iso` is of systemd: PID 1, or its child before the program.
+
+    That child is called systemd by 219, later "(kubelet)".
+    """
+    words = line.split(" ", 3)
+    return len(words) > 3 and (words[2].startswith("systemd[") or words[2].startswith("("))

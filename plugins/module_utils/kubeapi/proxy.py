@@ -1,0 +1,146 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the one door to the Kubernetes API, a `kubectl proxy` of our own on a control-plane node.
+
+Authentication stays kubectl's, and no proxy outlives its door.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import contextlib
+import ctypes
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.parse
+
+from .client import JSON, ApiError, Client, Deadline, one_line
+
+PROBE_SECONDS = 5
+FOLDER = "kubemend-api-"
+
+
+@contextlib.contextmanager
+def folder():
+    """A fresh 0700 folder for sockets, removed at the end, also at SIGTERM and SIGHUP; sweeps those of killed runs."""
+    base = "/run" if os.access("/run", os.W_OK) else tempfile.gettempdir()
+    _sweep(base)
+    former = _signals()
+    path = tempfile.mkdtemp(prefix="%s%d-" % (FOLDER, os.getpid()), dir=base)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _sweep(base):
+    for name in os.listdir(base):
+        match = re.match(re.escape(FOLDER) + r"(\d+)-", name)
+        path = os.path.join(base, name)
+        if match and not os.path.exists("/proc/" + match.group(1)) and not os.path.islink(path):
+            with contextlib.suppress(OSError):
+                if os.lstat(path).st_uid == os.geteuid():
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+def _signals():
+    """Let an ended session unwind like an exception, so that proxies end and folders go."""
+    def leave(number, dummy):
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    wanted = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+    return dict((number, signal.signal(number, leave)) for number in wanted)
+
+
+def _die_with_parent():
+    """What the child runs before it becomes kubectl: the kernel ends it with us, even when we are killed."""
+    library, parent = ctypes.CDLL(None, use_errno=True), os.getpid()
+
+    def before_exec():
+        library.prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return before_exec
+
+
+class Door(Client):
+    """One `kubectl proxy`. Made without waiting, so that several start side by side; the first request waits for it."""
+
+    WRITES = "^(POST|PUT|PATCH|DELETE|CONNECT)$"
+
+    def __init__(self, where, name, kubectl, kubeconfig, deadline, server=None, tls_server_name=None, read_only=True):
+        super(Door, self).__init__(os.path.join(where, name + ".sock"), deadline)
+        self.log = os.path.join(where, name + ".log")
+        argv = [kubectl, "--kubeconfig=" + kubeconfig]
+        environment = dict(os.environ)
+        if server:
+            argv.append("--server=" + server)
+            # the address of one API server is meant, not a way to it through a proxy of the environment
+            host = urllib.parse.urlsplit(server).hostname or ""
+            for variable in ("NO_PROXY", "no_proxy"):
+                environment[variable] = ",".join(part for part in (environment.get(variable), host) if part)
+        if tls_server_name:
+            argv.append("--tls-server-name=" + tls_server_name)
+        argv += ["proxy", "--unix-socket=" + self.path]
+        if read_only:
+            argv.append("--reject-methods=" + self.WRITES)
+        self.up = False
+        with open(self.log, "wb") as log:
+            # No AnsibleModule where this runs as a program on standard input, and its run_command cannot leave one running.
+            self.process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+                argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, env=environment, close_fds=True,
+                preexec_fn=_die_with_parent())
+
+    def get(self, path, query=None, accept=JSON, seconds=None, unmanaged=False):
+        """As Client.get, after waiting for the proxy to listen."""
+        if not self.up:
+            self._wait(Deadline(PROBE_SECONDS if seconds is None else seconds, self.deadline))
+        return super(Door, self).get(path, query, accept, seconds, unmanaged)
+
+    def _wait(self, deadline):
+        while not self.up:
+            if self.process.poll() is not None:
+                raise ApiError("error", "kubectl proxy ended: " + (self._said() or "exit code %d" % self.process.returncode))
+            deadline.left()
+            probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                probe.connect(self.path)
+                self.up = True
+            except OSError:
+                time.sleep(0.004)
+            finally:
+                probe.close()
+
+    def _said(self):
+        with contextlib.suppress(OSError):
+            with open(self.log, "rb") as log:
+                lines = [line for line in log.read(65536).decode("utf-8", "replace").splitlines() if line.strip()]
+                return one_line(lines[-1] if lines else "")
+        return ""
+
+    def close(self):
+        """End the proxy and reap it."""
+        self.connection.close()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *dummy):
+        self.close()

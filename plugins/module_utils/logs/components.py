@@ -1,0 +1,243 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what Kubernetes components logged on this node within a window, without secrets and bounded.
+
+Each component is read in a child of its own, because a read that blocks in the kernel cannot be interrupted: what a child
+had told when the time ended is kept, and the child is abandoned.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import marshal
+import os
+import select
+import struct
+import time
+
+from . import journald as log_journal, lines as log_lines, sources as log_sources
+from ..system import files, json_line as jsonline, procfs
+
+COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
+DEFAULTS = {"components": None, "seconds_back": 600.0, "needles": (), "match": None, "max_bytes": 8 * 1024 * 1024, "max_line": 8192,
+            "timeout": 30}
+MOST_BYTES, MOST_LINE = 16 * 1024 * 1024, log_lines.LONGEST
+MARGIN = 1.0  # seconds in which a child that notices the end of the time itself may still say so
+SIGKILL = 9  # the module signal brings enum: 9 ms
+BATCH = 65536
+
+
+def refusal(params):
+    """Why these parameters cannot be used, in one sentence; None when they can."""
+    params = _complete(params)
+    unknown = [name for name in params["components"] if name not in COMPONENTS]
+    if unknown:
+        return "There is no component %s: it is one of %s." % (files.one_line(unknown[0], 60), ", ".join(COMPONENTS))
+    if not 0 < params["seconds_back"] < float("inf"):
+        return "seconds_back must be a number of seconds above 0."
+    if not all(params["needles"]):
+        return "An empty needle is in every line: leave needles out to keep all lines."
+    if not 1 <= params["max_bytes"] <= MOST_BYTES:
+        return "max_bytes must lie between 1 and %d." % MOST_BYTES
+    if not 1 <= params["max_line"] <= MOST_LINE:
+        return "max_line must lie between 1 and %d." % MOST_LINE
+    wrong = log_lines.unusable(params["match"]) if params["match"] else None
+    return "match is no regular expression: %s." % wrong if wrong else None
+
+
+def _complete(params):
+    """The parameters with defaults for what is not given."""
+    found = dict(DEFAULTS, **dict((name, value) for name, value in params.items() if name in DEFAULTS and value is not None))
+    found["components"] = list(found["components"] or COMPONENTS)
+    return found
+
+
+def read(params):
+    """What the components logged in the last seconds_back seconds on this node's own clock, as a dict.
+
+    components: names of COMPONENTS, default all; needles (literal texts) and match (a regular expression): a line is kept if
+    it holds any of these, or if neither is given; max_bytes: of the answer's lines; max_line: bytes after which a line is cut;
+    timeout: seconds. {status, reason, clock_begin, clock, seconds_back, started: {host or component: since when it runs},
+    sources: [{component, source, status, lines_seen, lines_kept, truncated, notes}],
+    lines: [{time, component, source, text}] by time}. Nothing is read where refusal() has one.
+    """
+    begin = time.time()
+    reason = refusal(params)
+    params = _complete(params)
+    answer = {"status": "error" if reason else "ok", "reason": reason or "", "clock_begin": begin, "seconds_back": params["seconds_back"],
+              "started": {}, "sources": [], "lines": []}
+    if not reason:
+        answer["started"] = _started(params["components"])
+        workers = [_Worker(name, params, begin) for name in dict.fromkeys(params["components"])]
+        _attend(workers, time.monotonic() + max(2.0, float(params["timeout"]) - MARGIN))
+        _share(workers, params["max_bytes"])
+        for worker in workers:
+            answer["sources"] += worker.sources
+            answer["lines"] += [dict(zip(("time", "source", "text"), line[:3]), component=worker.component) for line in worker.lines]
+        answer["lines"].sort(key=lambda line: line["time"])
+    answer["clock"] = time.time()
+    return answer
+
+
+def _started(components):
+    """When this node and the youngest process of each component were started, seconds since the epoch by this node's clock."""
+    found = {"host": procfs.started_at(1)}
+    for pid, comm in procfs.of_interest():
+        try:
+            name = procfs.component(comm, procfs.argv(pid))
+        except OSError:
+            continue
+        if name in components and (name == "kubelet" or procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "").get("static")):
+            found[name] = max(found.get(name) or 0, procfs.started_at(pid) or 0)
+    return found
+
+
+def collect(params):
+    """The same as one line of JSON."""
+    return jsonline.dumps(read(params))
+
+
+class _Worker:
+    """One component's child, and what it told."""
+
+    def __init__(self, component, params, now):
+        self.component = component
+        self.sources, self.lines = [], []
+        self.open, self.done, self.buffer = None, False, b""
+        self.fd, theirs = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _work(component, params, now, theirs)
+        os.close(theirs)
+
+    def take(self):
+        """Take what is there; False at its end."""
+        chunk = os.read(self.fd, 262144)
+        self.buffer += chunk
+        while len(self.buffer) >= 4:
+            size = struct.unpack("!I", self.buffer[:4])[0]
+            if len(self.buffer) < 4 + size:
+                break
+            events = marshal.loads(self.buffer[4:4 + size])
+            self.buffer = self.buffer[4 + size:]
+            for event in events:
+                self._event(event)
+        return bool(chunk)
+
+    def _event(self, event):
+        if event[0] == "begin":
+            self.open = {"component": self.component, "source": event[1], "status": "timeout", "lines_seen": 0, "lines_kept": 0,
+                         "truncated": False, "notes": []}
+            self.sources.append(self.open)
+        elif event[0] == "line":
+            self.open["lines_kept"] += 1
+            self.lines.append((event[1], self.open["source"], event[2], event[3]))
+        elif event[0] == "done":
+            self.done = True
+        else:
+            self.open.update(zip(("status", "lines_seen", "lines_kept", "truncated", "notes"), event[1:]))
+            self.open = None
+
+    def close(self, late):
+        """Reap it, or end it with what it started. Where the kernel does not let it go, it is left behind."""
+        os.close(self.fd)
+        if not self.done:
+            if self.open is None:
+                self._event(("begin", self.component))
+            self.open["status"] = "timeout" if late else "error"
+            self.open["notes"] = ["no answer in time, and what it had told is kept" if late else "its reader ended without an answer"]
+        try:
+            if late:
+                os.killpg(self.pid, SIGKILL)
+            os.waitpid(self.pid, os.WNOHANG if late else 0)
+        except OSError:
+            pass
+
+
+def _work(component, params, now, fd):
+    """The child: nothing of it but its events may reach anybody, and it never returns."""
+    try:
+        os.setsid()  # so that journalctl ends with it
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)  # ssh waits until nobody holds its channel any more
+        os.nice(10)
+        batch, size = [], [0]
+
+        def flush():
+            data = marshal.dumps(batch)
+            data = struct.pack("!I", len(data)) + data
+            while data:
+                data = data[os.write(fd, data):]
+            del batch[:]
+            size[0] = 0
+
+        def put(event):
+            batch.append(event)
+            size[0] += event[3] if event[0] == "line" else BATCH
+            if size[0] >= BATCH:
+                flush()
+
+        until = time.monotonic() + max(1.0, float(params["timeout"]) - 2 * MARGIN)
+        sink = log_sources.Sink(put, now - params["seconds_back"], now, until, params)
+        source(component)(sink, procfs.of_interest())
+        put(("done",))
+    finally:
+        os._exit(0)
+
+
+def source(component):
+    """The function that reads the component's logs: of a sink and of the processes of interest."""
+    if component == "kubelet":
+        return log_journal.read
+    return lambda sink, processes: log_sources.pods(sink, component, processes)
+
+
+def _attend(workers, end):
+    """Hear all children until they have ended, or until the time has."""
+    poll = select.poll()
+    working = dict((worker.fd, worker) for worker in workers)
+    for fd in working:
+        poll.register(fd, select.POLLIN | select.POLLHUP)
+    while working:
+        left = end - time.monotonic()
+        ready = [fd for fd, dummy in poll.poll(max(0, int(left * 1000)))] if left > 0 else list(working)
+        for fd in ready:
+            if left > 0 and working[fd].take():
+                continue
+            poll.unregister(fd)
+            working.pop(fd).close(left <= 0)
+
+
+def _share(workers, limit):
+    """Leave out what does not fit: each component has an equal share, and what one does not need goes to the others."""
+    left = limit
+    needs = sorted(((sum(line[3] for line in worker.lines), index) for index, worker in enumerate(workers)))
+    for position, (need, index) in enumerate(needs):
+        share = left // (len(needs) - position)
+        left -= min(need, share)
+        if need > share:
+            _leave_out(workers[index], share)
+
+
+def _leave_out(worker, share):
+    """Keep the first lines, and say of each source how far they go."""
+    count, spent = 0, 0
+    for line in worker.lines:
+        spent += line[3]
+        if spent > share:
+            break
+        count += 1
+    lost = {}
+    for dummy, name, dummy, dummy in worker.lines[count:]:
+        lost[name] = lost.get(name, 0) + 1
+    last = log_lines.stamp(worker.lines[count - 1][0]) if count else None
+    worker.lines = worker.lines[:count]
+    for record in worker.sources:
+        missing = lost.get(record["source"])
+        if missing:
+            record.update(lines_kept=record["lines_kept"] - missing, truncated=True)
+            record["notes"] = record["notes"] + ["%d lines were left out, since other components need their share of max_bytes%s"
+                                                 % (missing, "; the last line is of %s" % last if last else "")]

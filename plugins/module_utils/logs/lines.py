@@ -1,0 +1,218 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: lines of logs, pure: what a runtime or journald wrote, when, whether it is wanted, without secrets."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import datetime
+import json
+import re
+import time
+
+from ..system import files
+
+LONGEST = 65536  # bytes of one line that are matched; of what is longer only the length is known
+BEYOND = 4096  # bytes behind the cut that masking still sees, so that a secret does not lose what it is known by
+RAW = 4 * 1024 * 1024  # one line of a file or of journalctl, before it is taken apart
+MAX_KEY_LINES = 120
+EPOCH = datetime.date(1970, 1, 1).toordinal()
+RFC3339 = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:?[0-9]{2})\Z")
+# A new message ends a key that was never closed: klog's head, or a JSON object.
+HEADER = re.compile(br"[IWEF][0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}|\{\"")
+KEY, BEGIN, END = b"PRIVATE KEY-----", b"-----BEGIN", b"-----END"
+PEM_LINE = re.compile(br"\A\s*([A-Za-z0-9+/]{40,}={0,2})\s*\Z")
+AUTHORIZATION = re.compile(br"authorization[\"'\\]*\s*[:=]\s*[\[{\"'\\ ]*(?:[a-z]+ +)?([^\s\"'\],\\}]+)", re.I)
+USERINFO = re.compile(br"://([^\s/@:?#\"'\\]+)@")
+
+
+def seconds(text):
+    """Seconds since the epoch, with microseconds, of a time of RFC 3339; None when it is none. Nanoseconds are cut off."""
+    found = RFC3339.match(text)
+    if not found:
+        return None
+    year, month, day, hour, minute, second = [int(part) for part in found.groups()[:6]]
+    try:
+        days = datetime.date(year, month, day).toordinal() - EPOCH
+    except ValueError:
+        return None
+    if hour > 23 or minute > 59 or second > 60:
+        return None
+    whole = days * 86400 + hour * 3600 + minute * 60 + second
+    zone = found.group(8)
+    if len(zone) > 1:
+        ahead = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
+        whole += ahead if zone[0] == "-" else -ahead
+    return round(whole + int((found.group(7) or "0")[:6].ljust(6, "0")) / 1e6, 6)
+
+
+def stamp(moment):
+    """Seconds since the epoch as 2026-11-21T20:01:02.123456Z."""
+    whole, micro = divmod(int(round(moment * 1e6)), 1000000)
+    return "%s.%06dZ" % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)), micro)
+
+
+def split(read, limit=RAW):
+    """Each line of what read() gives block by block, without its end; of a longer one only its beginning. b"" ends it."""
+    rest = b""
+    while True:
+        block = read()
+        if not block:
+            break
+        parts = block.split(b"\n")
+        for part in parts[:-1]:
+            yield rest + part[:limit - len(rest)]
+            rest = b""
+        rest += parts[-1][:limit - len(rest)]
+    if rest:
+        yield rest
+
+
+def written(raw):
+    """(seconds, stream, whether more of the line follows, its bytes) of one line of a runtime: CRI's or docker's; None: neither."""
+    return _docker(raw) if raw.startswith(b"{") else _cri(raw)
+
+
+def _cri(raw):
+    parts = raw.split(b" ", 3)
+    if len(parts) < 3 or parts[1] not in (b"stdout", b"stderr"):
+        return None
+    moment = seconds(parts[0].decode("latin-1"))
+    tag = parts[2].partition(b":")[0]
+    if moment is None or tag not in (b"P", b"F"):
+        return None
+    return moment, parts[1].decode("ascii"), tag == b"P", parts[3] if len(parts) > 3 else b""
+
+
+def _docker(raw):
+    try:
+        entry = json.loads(raw.decode("utf-8", "replace"))
+        text, moment = entry["log"], seconds(entry["time"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if moment is None or not isinstance(text, str):
+        return None
+    ended = text.endswith("\n")
+    text = text[:-1] if ended else text
+    return moment, str(entry.get("stream")), not ended, text.encode("utf-8", "replace")
+
+
+def entry(raw):
+    """(seconds, bytes, fields) of one line of `journalctl --output=json`; None when it is none."""
+    try:
+        fields = json.loads(raw.decode("utf-8", "replace"))
+        moment = fields.get("_SOURCE_REALTIME_TIMESTAMP") or fields["__REALTIME_TIMESTAMP"]
+        return int(moment) / 1e6, _message(fields.get("MESSAGE")), fields
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def _message(value):
+    """journalctl writes bytes that are no UTF-8 as numbers, and several fields of one name as a list."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace")
+    if isinstance(value, list) and all(isinstance(item, int) for item in value):
+        return bytes(bytearray(value))
+    if isinstance(value, list):
+        return b"\n".join(_message(item) for item in value)
+    return b""
+
+
+class Joiner:
+    """Puts the pieces of lines together that a runtime cut, each stream by itself."""
+
+    def __init__(self):
+        self.pending = {}
+
+    def feed(self, piece):
+        """(seconds, bytes, length) of the line that this piece of written() ends; None when it does not. The first piece's time counts."""
+        moment, stream, more, data = piece
+        begun = self.pending.pop(stream, None)
+        if begun:
+            # joined in place: a line of many pieces costs no more than its length
+            moment, held, length = begun
+            held += data[:max(0, LONGEST - len(held))]
+            length += len(data)
+        else:
+            held, length = bytearray(data[:LONGEST]), len(data)
+        if more:
+            self.pending[stream] = (moment, held, length)
+            return None
+        return moment, bytes(held), length
+
+    def rest(self):
+        """The lines whose end was never written."""
+        left = [(moment, bytes(held), length) for dummy, (moment, held, length) in sorted(self.pending.items())]
+        self.pending = {}
+        return left
+
+
+def unusable(pattern):
+    """Why a text is no regular expression, in one line; None when it is one."""
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        return files.one_line(error)
+    return None
+
+
+class Wanted:
+    """Which lines are kept: those that hold one of the needles or that the pattern is found in; all where neither is given."""
+
+    def __init__(self, needles=(), pattern=None):
+        self.needles = [needle.encode("utf-8", "replace") for needle in needles or ()]
+        self.pattern = re.compile(pattern) if pattern else None
+
+    def __call__(self, raw):
+        if not self.needles and self.pattern is None:
+            return True
+        if any(needle in raw for needle in self.needles):
+            return True
+        return self.pattern is not None and self.pattern.search(raw.decode("utf-8", "replace")) is not None
+
+
+class Cleaner:
+    """Takes secrets out of the lines of one source, which it must see all and in order: a key may go over many of them."""
+
+    def __init__(self):
+        self.left = 0
+
+    def within_key(self, raw):
+        """Whether this line continues a private key that an earlier one began."""
+        if self.left and HEADER.match(raw):
+            self.left = 0
+        within = self.left > 0
+        begin, end = raw.rfind(BEGIN), raw.rfind(END)
+        if begin > end and KEY in raw[begin:]:
+            self.left = MAX_KEY_LINES
+        elif within:
+            self.left = 0 if end >= 0 else self.left - 1
+        return within
+
+    def clean(self, raw, within):
+        """The same line, every secret in it replaced by as many asterisks."""
+        if within:
+            end = raw.find(END)
+            end = len(raw) if end < 0 else end
+            return b"*" * end + raw[end:]
+        raw = files.masked(raw)[0]
+        for pattern in (AUTHORIZATION, USERINFO, PEM_LINE):
+            raw = pattern.sub(_starred, raw)
+        return raw
+
+
+def _starred(match):
+    start, end = match.start(1) - match.start(), match.end(1) - match.start()
+    return match.group()[:start] + b"*" * (end - start) + match.group()[end:]
+
+
+def cut(raw, length, limit):
+    """The text of a line of so many bytes, of which raw is the beginning; beyond the limit in bytes it is cut, and says so."""
+    if length <= limit:
+        return raw.decode("utf-8", "replace")
+    end = min(limit, len(raw))
+    while 0 < end < len(raw) and raw[end] & 0xC0 == 0x80:  # never within a character
+        end -= 1
+    return "%s\u2026 [%d more bytes]" % (raw[:end].decode("utf-8", "replace"), length - end)

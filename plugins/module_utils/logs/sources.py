@@ -1,0 +1,283 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: where components log on a node: the kubelet in journald, static pods in files of the runtime."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import gzip
+import os
+import re
+import stat
+import time
+import zlib
+
+from . import lines as log_lines
+from ..system import files, json_line as jsonline, yaml_scalars as kubeconfig, procfs, systemd as unit
+from ..collectors.node import kubelet
+
+PODS = "/var/log/pods"
+BLOCK, PROBE = 262144, 131072  # bytes; a probe must hold a whole line, and runtimes cut lines at 16 KiB
+MAX_FILES = 64
+SLACK = 10  # seconds between the start of a process and its first line
+LOG = re.compile(r"([0-9]+)\.log(?:\.([0-9]{8}-[0-9]{6})(\.gz)?)?\Z")
+FULL = "not all of it: max_bytes is used up"
+
+
+class Late(Exception):
+    """The deadline came while a source was being read."""
+
+
+class Sink:
+    """Takes the lines of one source after another, keeps the wanted ones, cleaned, and hands everything on to put().
+
+    put gets ("begin", source), ("line", seconds, text, cost) and ("end", status, lines seen, lines kept, truncated, notes).
+    """
+
+    def __init__(self, put, since, until, deadline, params):
+        self.put = put
+        self.since = since
+        self.until = until
+        self.deadline = deadline
+        self.wanted = log_lines.Wanted(params.get("needles"), params.get("match"))
+        self.max_line = params["max_line"]
+        self.left = params["max_bytes"]
+        self.cleaner = log_lines.Cleaner()
+        self.source, self.seen, self.kept, self.unknown, self.first, self.last = None, 0, 0, 0, None, None
+
+    def begin(self, source):
+        """The next source. What was counted before is forgotten."""
+        self.source, self.seen, self.kept, self.unknown, self.first, self.last = source, 0, 0, 0, None, None
+        self.put(("begin", source))
+
+    def line(self, moment, raw, length):
+        """One line, of which raw may be only the beginning."""
+        self.first = moment if self.first is None else min(self.first, moment)
+        within = self.cleaner.within_key(raw)
+        if not self.since <= moment <= self.until or self.left <= 0:
+            return
+        self.seen += 1
+        if not self.wanted(raw):
+            return
+        text = log_lines.cut(self.cleaner.clean(raw[:self.max_line + log_lines.BEYOND], within), length, self.max_line)
+        spent = cost(self.source, text)
+        if spent > self.left:
+            self.left = 0
+            return
+        self.left -= spent
+        self.kept += 1
+        self.last = moment
+        self.put(("line", moment, text, spent))
+
+    def check(self):
+        """Late, once there is no time for more."""
+        if time.monotonic() >= self.deadline:
+            raise Late
+
+    def end(self, status="ok", notes=()):
+        """What became of the source."""
+        notes = [note for note in notes if note]
+        if self.unknown:
+            notes.append("%d lines have no format that is known" % self.unknown)
+        if self.left <= 0:
+            notes.append(FULL if self.last is None else "%s, the last line is of %s" % (FULL, log_lines.stamp(self.last)))
+        if status == "timeout":
+            notes.append("the time ended before it was read to its end")
+        self.put(("end", status, self.seen, self.kept, self.left <= 0, notes))
+
+
+def cost(source, text):
+    """The bytes that a line needs at most in the answer, with the names of its fields."""
+    return len(jsonline.dumps(text)) + len(jsonline.dumps(source)) + 128
+
+
+def pods(sink, component, processes):
+    """The files of the component's static pods, of every restart, oldest first."""
+    root = logs_folder(processes)
+    try:
+        names = os.listdir(root)
+    except OSError as error:
+        sink.begin(root)
+        reason = files.reason(error)
+        status = {"denied": "denied", "missing": "absent"}.get(reason, "error")
+        sink.end(status, ["%s cannot be read: %s" % (root, reason) if status != "absent" else "there is no %s" % root])
+        return
+    folders = [os.path.join(root, name, component) for name in names if name.startswith("kube-system_%s-" % component)]
+    folders = [folder for folder in folders if os.path.isdir(folder)]
+    if not folders:
+        sink.begin(os.path.join(root, "kube-system_%s-*" % component))
+        sink.end("absent", ["no static pod of this name has logged here"])
+        return
+    for folder in sorted(folders, key=_age):
+        sink.cleaner = log_lines.Cleaner()
+        _folder(sink, folder, _started(component, folder, processes))
+
+
+def logs_folder(processes):
+    """Where this node's kubelet has the runtime write logs: podLogsDir of its configuration (since 1.29), else the usual place."""
+    process, block, dummy = kubelet.here(processes)
+    argv = process["raw"] if process else unit.command_line(block)
+    base = (procfs.link(process["pid"], "cwd") if process else None) or "/"
+    config, folder = procfs.flag(argv, "config"), procfs.flag(argv, "config-dir")
+    paths = [os.path.join(base, config)] if config else []
+    paths += kubelet.dropin_paths(os.path.join(base, folder)) if folder else []
+    named = [kubeconfig.top(files.text(path) or "", "podLogsDir") for path in paths]
+    return ([PODS] + [path for path in named if path and path.startswith("/")])[-1]
+
+
+def _age(folder):
+    try:
+        return os.stat(folder).st_mtime, folder
+    except OSError:
+        return 0, folder
+
+
+def _started(component, folder, processes):
+    """When the process whose log this is began; None when it does not run."""
+    uid = os.path.basename(os.path.dirname(folder)).rpartition("_")[2].replace("-", "")
+    for pid, comm in processes:
+        try:
+            mine = procfs.component(comm, procfs.argv(pid)) == component
+        except OSError:
+            continue
+        if mine and (procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or "")["pod_uid"] or "").replace("-", "") == uid:
+            return procfs.started_at(pid)
+    return None
+
+
+def _folder(sink, folder, started):
+    try:
+        found = log_files(folder)
+    except OSError as error:
+        sink.begin(folder)
+        sink.end("denied" if files.reason(error) == "denied" else "error", [files.reason(error)])
+        return
+    wanted = [one for one in found if one[3] is None or one[3].st_mtime >= sink.since - 1]
+    if not wanted:
+        sink.begin(folder)
+        sink.end("ok", ["nothing was written here within the window"])
+        return
+    joiner, newest, oldest = log_lines.Joiner(), found[-1][0], found[0][2]
+    if len(wanted) > MAX_FILES:
+        sink.begin(folder)
+        sink.end("ok", ["only the newest %d of its %d files were read" % (MAX_FILES, len(wanted))])
+        wanted = wanted[-MAX_FILES:]
+    for index, (restart, dummy, path, state) in enumerate(wanted):
+        last = index + 1 == len(wanted) or wanted[index + 1][0] != restart
+        known = (started if restart == newest else None, restart) if path == oldest else None
+        _file(sink, path, state, joiner, last, known)
+
+
+def log_files(folder):
+    """[(restart, when it was rotated, path, stat or None)], oldest first. OSError where it is no folder that can be read."""
+    found = {}
+    for name in os.listdir(folder):
+        match = LOG.match(name)
+        if match:
+            key = int(match.group(1)), match.group(2) or "now"  # digits sort before letters
+            if key not in found or not match.group(3):  # both exist for a moment, while it is compressed
+                found[key] = os.path.join(folder, name)
+    return [key + (path, _stat(path)) for key, path in sorted(found.items())]
+
+
+def _stat(path):
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
+
+
+def _opened(path, state):
+    """A descriptor of the file that had this name when the folder was listed, wherever rotation moved it since."""
+    descriptor = files.opened(path)
+    if state is None or os.path.samestat(os.fstat(descriptor), state):
+        return descriptor
+    os.close(descriptor)
+    for dummy, dummy, other, now in log_files(os.path.dirname(path)):
+        if now is not None and os.path.samestat(now, state):
+            return files.opened(other)
+    raise OSError("it was rotated away while it was read")
+
+
+def beginning(first, since, started, restart):
+    """What is to be said of a log whose oldest line is of `first`, where that is within the window; else None."""
+    if first is None or first <= since:
+        return None
+    moment = log_lines.stamp(first)
+    if started is not None and started < first - SLACK:
+        return "what it logged before %s is gone: rotation took it, the process runs since %s" % (moment, log_lines.stamp(started))
+    if restart:
+        return "what the %d containers before it logged is gone; this log begins at %s" % (restart, moment)
+    return "this log begins at %s, within the window" % moment
+
+
+def _file(sink, path, state, joiner, last, known):
+    """One file. Lines that an earlier file of its restart began end here and count here. known: what beginning() wants, for the oldest."""
+    sink.begin(path)
+    status, said = "ok", None
+    try:
+        descriptor = _opened(path, state)
+        try:
+            now = os.fstat(descriptor)
+            if not stat.S_ISREG(now.st_mode):
+                raise OSError("no regular file")
+            whole = _pieces(sink, descriptor, now.st_size, path.endswith(".gz"), joiner)
+        finally:
+            os.close(descriptor)
+        for line in joiner.rest() if last else ():
+            sink.line(*line)
+        said = beginning(sink.first, sink.since, *known) if whole and known else None
+    except Late:
+        status = "timeout"
+    except (OSError, EOFError, zlib.error) as error:
+        reason = files.reason(error) if isinstance(error, OSError) else files.one_line(error)
+        status = {"denied": "denied", "missing": "absent"}.get(reason, "error")
+        said = "it went away while it was read" if status == "absent" else reason
+    sink.end(status, [said])
+
+
+def _pieces(sink, descriptor, size, packed, joiner):
+    """Give the file's lines to the sink; whether it was read from its first byte."""
+    start = 0
+    if packed:
+        read = gzip.GzipFile(fileobj=os.fdopen(os.dup(descriptor), "rb")).read
+    else:
+        start = begin_of(descriptor, size, sink.since - 1)
+        os.lseek(descriptor, start, os.SEEK_SET)
+
+        def read(count):
+            return os.read(descriptor, count)
+
+    def block():
+        sink.check()
+        return b"" if sink.left <= 0 else read(BLOCK)
+
+    for raw in log_lines.split(block):
+        piece = log_lines.written(raw)
+        if piece is None:
+            sink.unknown += 1
+            continue
+        line = joiner.feed(piece)
+        if line:
+            sink.line(*line)
+    return start == 0
+
+
+def begin_of(descriptor, size, since):
+    """Where a line begins before which all are older: by halving. 0 where nothing can be told."""
+    low, high = 0, size
+    while high - low > BLOCK:
+        middle = (low + high) // 2
+        head, newline, rest = os.pread(descriptor, PROBE, middle).partition(b"\n")
+        moment = None
+        for raw in rest.split(b"\n")[:-1]:
+            moment = (log_lines.written(raw) or (None,))[0]
+            if moment is not None:
+                break
+        if newline and moment is not None and moment < since:
+            low = middle + len(head) + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,425 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: why systemd does not start a unit, and whether it would now. Pure.
+
+The facts are those of the collector unit_start; the record is the unit's own evidence, which old
+evidence has alone. The controller reads them, and the node once more just before a start. Nothing
+here trusts their types. Words are those of systemd 219 (RHEL 7) to 257.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+from collections import namedtuple
+
+from ..system.files import one_line
+from .systemd_results import DETAILS, FIRST, LAST, LIMIT, REASONS, SKIPS, STEPS
+
+# what: a clause; cure: what is done about it; now: whether a start now would be refused too;
+# past: whether the last attempt was refused by this; line: of the journal; place: (path, line,
+# text).
+Refusal = namedtuple("Refusal", "what cure now past line place")
+
+RUNS = ("active", "reloading")
+AGAIN = ("auto-restart", "auto-restart-queued")
+GONE = "No such file or directory"
+STATES = {"missing": "is missing", "no_directory": "is not a directory",
+          "no_file": "is not a file", "not_executable": "is not an executable file"}
+BAD = ("missing", "no_directory", "no_file", "not_executable")
+DEPTH, MAX = 4, 6
+# What systemd found at the last start cannot be looked at again without another start.
+BY_HAND = ", then start it once by hand (systemctl start %s): no start is planned before"
+
+
+def refusals(record, facts=None):
+    """Why systemd does not start this unit: what it refused last comes first. Never raises.
+
+    record, facts: mappings of evidence, or anything else.
+    """
+    return _refusals(_mapping(record), _mapping(facts), DEPTH)
+
+
+def now(record, facts=None):
+    """The first reason for which systemd would refuse a start now, or None."""
+    return next((one for one in refusals(record, facts) if one.now), None)
+
+
+def past(record, facts=None):
+    """The first reason for which it refused its last start, or None."""
+    return next((one for one in refusals(record, facts) if one.past), None)
+
+
+def _refusals(record, facts, depth):
+    known = dict(record, **facts) if facts else record
+    if known.get("active_state") in RUNS:
+        return []
+    found = _load(known) + _checks(known) + _needs(known, depth) + _paths(known)
+    if not any(one.past and one.now for one in found):
+        found += _step(known) + _result(known) + _before(known)
+    if not any(one.past for one in found):
+        found += _limit(known)
+    return sorted(found, key=lambda one: (not one.past, not one.now))[:MAX]
+
+
+def _mapping(value):
+    """It as a dict with the keys that are text."""
+    try:
+        return dict((key, value[key]) for key in value if isinstance(key, str))
+    except (TypeError, KeyError, IndexError):
+        return {}
+
+
+def _items(value):
+    return [_mapping(one) for one in value] if isinstance(value, (list, tuple)) else []
+
+
+def _text(value, limit=300):
+    return one_line(value, limit) if isinstance(value, str) else ""
+
+
+def _number(value):
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _name(known):
+    """The unit's name as a part of a command."""
+    name = _text(known.get("name"), 100)
+    plain = name and all(char.isalnum() or char in "._-@:\\" for char in name)
+    return name if plain else "UNIT"
+
+
+def _said(known, *words):
+    """The last line of systemd's own with one of these words; "" for none."""
+    lines = known.get("said")
+    texts = [_text(one) for one in lines] if isinstance(lines, (list, tuple)) else []
+    return next((line for line in reversed(texts) if any(word in line for word in words)), "")
+
+
+def reason(line):
+    """What a line of systemd's gives as the reason, with the path where it names one."""
+    for word in DETAILS:
+        if word in line:
+            return word + line.partition(word)[2]
+    return line.rpartition(": ")[2] if ": " in line else ""
+
+
+def _why(known):
+    """The line with the reason for which its last start failed: one with a path before others."""
+    return _said(known, *DETAILS) or _said(known, *REASONS)
+
+
+def _place(one):
+    path, line = one.get("path"), one.get("line")
+    if not isinstance(path, str) or not path:
+        return None
+    number = line if isinstance(line, int) and not isinstance(line, bool) else None
+    return _text(path), number
+
+
+def _where(place):
+    """The file and line as the end of a sentence, "" where no file is known."""
+    if not place:
+        return ""
+    return " (%s%s)" % (place[0], ", line %d" % place[1] if place[1] else "")
+
+
+# -- its file -------------------------------------------------------------------------------------
+
+def _load(known):
+    state, name = known.get("load_state"), _name(known)
+    if state in ("bad-setting", "error"):
+        told = _text(known.get("load_error"))
+        what = "systemd cannot load its unit (%s%s)" % (state, ": " + told if told else "")
+        cure = "correct what systemd-analyze verify %s names, then systemctl daemon-reload" % name
+        return [Refusal(what, cure, True, True, _said(known, "Refusing", ".service:"), None)]
+    if known.get("manual_start") is False:
+        what = "its unit has RefuseManualStart=yes, so that only another unit can start it"
+        return [Refusal(what, "start the unit that requires it", True, False, "", None)]
+    return []
+
+
+# -- conditions and asserts -----------------------------------------------------------------------
+
+def _checks(known):
+    """At most one reason for its conditions and one for its asserts."""
+    rows = _items(known.get("checks"))
+    found = [_unmet(known, [one for one in rows if one.get("assert") is kind], kind)
+             for kind in (False, True)]
+    return [one for one in found if one is not None]
+
+
+def _unmet(known, rows, asserts):
+    word = "assert" if asserts else "condition"
+    refused = known.get(word + "_result") is False
+    failing = _failing(rows, lambda one: _met(one, refused))
+    if not failing and (not refused or known.get("result") == "exec-condition"):
+        return None
+    unseen = [one for one in rows if _met(one, True) is None] if not failing else []
+    # busctl lists all that systemd would check now; without it nobody knows what it was.
+    none_left = not rows and known.get("checks_from") == "busctl"
+    is_now = bool(failing or unseen) or not (rows or none_left)
+    failing = failing or _failing(rows, lambda one: one.get("last")) or []
+    # A daemon-reload makes systemd forget which of them it was.
+    failing = failing or unseen or (rows if len(rows) == 1 else [])
+    verb = "is not met" if is_now else "was not met"
+    if unseen:
+        verb = "may not be met"
+    texts = [_shown(one, verb) for one in failing[:3]]
+    told = " and ".join(texts) or "%s %s of it was not met" % (
+        "an" if asserts else "a", word)
+    at = _text(known.get(word + "_at"), 60)
+    if is_now:
+        what = "systemd %s its start: %s" % ("refuses" if asserts else "skips", told)
+    else:
+        what = "systemd %s its last start%s: %s" % (
+            "refused" if asserts else "skipped", " (%s)" % at if at else "", told)
+    place = next((found for found in map(_place, failing) if found), None)
+    line = _said(known, *(("sserts failed", "ssertion failed") if asserts else SKIPS))
+    cure = "make it true, or take the line out%s and systemctl daemon-reload" % _where(place)
+    if not is_now:
+        cure = "systemd would accept it now"
+    shown = place + (_text(failing[0].get("text")),) if place else None
+    return Refusal(what, cure, is_now, refused, line, shown)
+
+
+def _met(one, refused):
+    """Whether it is met now; where that cannot be looked at, as systemd found it last."""
+    if isinstance(one.get("met"), bool):
+        return one["met"]
+    return one.get("last") if refused else None
+
+
+def _failing(rows, met):
+    """The checks that fail together: each without a trigger, and all with one if none is met."""
+    plain = [one for one in rows if one.get("trigger") is not True and met(one) is False]
+    triggers = [one for one in rows if one.get("trigger") is True]
+    none_met = triggers and all(met(one) is False for one in triggers)
+    return plain + (triggers if none_met else [])
+
+
+def _shown(one, verb):
+    seen = _text(one.get("seen")) if one.get("met") is False else ""
+    return "%s %s%s" % (_text(one.get("text")), verb, " (%s)" % seen if seen else "")
+
+
+# -- the units that it needs ----------------------------------------------------------------------
+
+def _needs(known, depth):
+    if depth == 0:
+        return []
+    found = []
+    for one in _items(known.get("needs")):
+        told = _lacking(one, depth)
+        if told:
+            found.append(_needed(known, one, *told))
+    return found[:2]
+
+
+def _needed(known, one, why, line):
+    how, name = _text(one.get("how"), 20), _name(one)
+    line_of = _said(known, "Dependency failed for", "failed with result 'dependency'")
+    never = known.get("condition_result") is None and known.get("active_state") == "inactive"
+    what = "systemd does not start it: %s=%s %s" % (how, name, why)
+    place = _place(one)
+    cure = ("see journalctl -u %s, and start that first (systemctl start %s); or take it out of "
+            "%s=%s" % (name, name, how, _where(place) or " where systemctl cat shows it"))
+    shown = place + ("%s=%s" % (how, name),) if place else None
+    return Refusal(what, cure, True, bool(line_of) or never, line or line_of, shown)
+
+
+def _lacking(one, depth):
+    """(why this unit that is needed keeps the other from starting, a line), or None."""
+    load, how, active = one.get("load_state"), one.get("how"), one.get("active_state")
+    if load == "not-found":
+        return "is not there: no file of such a unit", ""
+    if load == "masked":
+        return "is masked", ""
+    if load in ("bad-setting", "error"):
+        return "cannot be loaded (%s)" % (_text(one.get("load_error")) or load), ""
+    if how == "Requisite":
+        return "is not active (%s), and nothing starts it for this" % _text(active, 40), ""
+    if how == "Requires" and one.get("ordered") is not True:
+        return None  # without After= the unit starts whatever becomes of the other
+    own = [found for found in _refusals(one, {}, depth - 1) if found.now]
+    failed = active == "failed" or one.get("sub_state") in AGAIN
+    if how == "Requires" and not failed:  # what a condition skips does not fail
+        own = [found for found in own if not found.what.startswith("systemd skips")]
+    if failed:
+        clause = ": " + own[0].what if own else _program(one)
+        return "failed (%s)%s" % (_ending(one), clause), _last(one)
+    if own:
+        return "would not start either: %s" % own[0].what, own[0].line
+    if _text(one.get("name")).endswith(".device") and active == "inactive":
+        return "is not there: systemd waits for that device until a time limit", ""
+    return None
+
+
+def _ending(one):
+    result, status = _text(one.get("result"), 40), _number(one.get("exec_main_status"))
+    step = STEPS.get(status)
+    words = ["result %s" % result] if result else []
+    if status:
+        words.append("status %d%s" % (status, "/" + step[0] if step else ""))
+    return ", ".join(words) or "nothing is known of its end"
+
+
+def _program(one):
+    """Its program that ended badly, as a clause."""
+    rows = [row for row in _items(one.get("paths")) if _number(row.get("ended"))]
+    if not rows:
+        return ""
+    return ": its %s=%s ended with %d" % (
+        _text(rows[0].get("setting"), 40), _text(rows[0].get("name")), rows[0]["ended"])
+
+
+def _last(one):
+    """Its line that tells the most."""
+    return _why(one) or _said(one, "process exited", "Failed with result")
+
+
+# -- paths, user and group ------------------------------------------------------------------------
+
+def _paths(known):
+    """What its start needs and does not find."""
+    found = []
+    for one in _items(known.get("paths")):
+        if one.get("state") in BAD:
+            found.append(_path(known, one))
+    return found[:3]
+
+
+def _path(known, one):
+    setting, name = _text(one.get("setting"), 40), _text(one.get("name"))
+    wrong = STATES[one["state"]]
+    status, place = _failed_with(known), _place(one)
+    if setting == "WorkingDirectory":
+        what = "systemd cannot enter the working directory (200/CHDIR): %s %s" % (name, wrong)
+        cure = "make the directory %s, or mount it" % name
+        mine = status == 200
+    elif setting == "EnvironmentFile":
+        what = "systemd cannot read EnvironmentFile=%s: it %s" % (name, wrong)
+        cure = "write %s again, or put a - before it where it may be missing%s" % (
+            name, _where(place))
+        mine = known.get("result") == "resources"
+    elif setting in ("User", "Group"):
+        number, step = (217, "USER") if setting == "User" else (216, "GROUP")
+        what = "systemd cannot change to %s=%s (%d/%s): it is missing" % (
+            setting, name, number, step)
+        cure = "make the %s %s again, or correct %s=" % (setting.lower(), name, setting)
+        mine = status in (216, 217)
+    else:
+        what = "systemd cannot execute the program of %s= (203/EXEC): %s %s" % (
+            setting, name, wrong)
+        cure = "install %s again" % name
+        mine = status == 203
+    shown = place + ("%s=%s" % (setting, name),) if place else None
+    return Refusal(what, cure, True, mine or _over(known) and bool(_said(known, name)),
+                   _why(known), shown)
+
+
+def _over(known):
+    return known.get("result") not in (None, "", "success")
+
+
+def _failed_with(known):
+    """The status of systemd's own with which its last start ended; None else."""
+    status = _number(known.get("exec_main_status"))
+    if status is None or not FIRST <= status <= LAST or not _over(known):
+        return None
+    return int(status)
+
+
+# -- how its last start ended ---------------------------------------------------------------------
+
+def _step(known):
+    """systemd itself ended the process, before the program began."""
+    status = _failed_with(known)
+    if status is None:
+        return []
+    line = _why(known)
+    name, does, setting = STEPS.get(status, ("", "make one of its steps", ""))
+    name = _named(known, status) or name
+    why = reason(line) if line and not line.endswith("'") else ""
+    what = "systemd cannot %s (%d%s)%s" % (
+        does, status, "/" + name if name else "", ": " + why if why else "")
+    cure = "see %ssystemctl cat %s and journalctl -u %s, and correct it" % (
+        "%s in " % setting if setting else "", _name(known), _name(known))
+    cure += BY_HAND % _name(known)
+    again = not _well_now(known, status, line)
+    if not again:
+        cure = "systemd would accept it now"
+    return [Refusal(what, cure, again, True, line, None)]
+
+
+def _named(known, status):
+    """The name that the line with the end gives to this status."""
+    line = _said(known, "status=%d/" % status)
+    return line.partition("status=%d/" % status)[2].split(" ")[0] if line else ""
+
+
+def _well_now(known, status, line):
+    """Whether what ended the last start is seen to be well now."""
+    rows = dict((_text(one.get("setting"), 60), one) for one in _items(known.get("paths")))
+    if status == 200:
+        there = rows.get("WorkingDirectory", {}).get("state") == "ok"
+        return there and (not line or GONE in line)
+    if status == 203:
+        return any(_changed_since(known, one) for key, one in rows.items()
+                   if key in ("ExecStart", "ExecStartPre"))
+    if status in (216, 217):
+        key = "User" if status == 217 else "Group"
+        return rows.get(key, {}).get("state") == "ok" and "No such" in line
+    return False
+
+
+def _changed_since(known, one):
+    changed, ended = _number(one.get("changed_at")), _number(known.get("ended_at"))
+    return one.get("state") == "ok" and None not in (changed, ended) and changed > ended
+
+
+def _before(known):
+    """A program of ExecStartPre= ended badly: its own never began, and may begin the next time."""
+    if not _over(known) or known.get("exec_main_status"):
+        return []
+    rows = [one for one in _items(known.get("paths")) if one.get("setting") == "ExecStartPre"]
+    one = next((one for one in rows if _number(one.get("ended"))), None)
+    if one is None:
+        return []
+    what = "ExecStartPre=%s ended with status %d, so that its own program did not begin" % (
+        _text(one.get("name")), one["ended"])
+    cure = "see journalctl -u %s, and correct what that program says" % _name(known)
+    return [Refusal(what, cure, False, True, _said(known, "ontrol process exited"), None)]
+
+
+def _limit(known):
+    """It ended too often: newer ones keep the result of its end then, and say so in words."""
+    line = _said(known, *LIMIT)
+    told = known.get("result") in ("start-limit", "start-limit-hit")  # by its state
+    if not line or told or not _over(known) or known.get("active_state") != "failed":
+        return []
+    return [Refusal("systemd's limit of starts is reached (StartLimitBurst=)",
+                    "systemctl reset-failed %s" % _name(known), False, True, line, None)]
+
+
+def _result(known):
+    """systemd did not come as far as a process, or its ExecCondition= said no."""
+    result, name = known.get("result"), _name(known)
+    if result == "exec-condition":
+        return [Refusal("systemd skips its start: its ExecCondition= said no",
+                        "see ExecCondition= in systemctl cat %s" % name, True, True,
+                        _said(known, "exec-condition"), None)]
+    if result != "resources":
+        return []
+    line = _why(known)
+    why = reason(line)
+    environment = [one for one in _items(known.get("paths"))
+                   if one.get("setting") == "EnvironmentFile"]
+    well = any(_changed_since(known, one) for one in environment) and (not why or GONE in why)
+    what = "systemd could not set up its start (result resources%s)" % (": " + why if why else "")
+    cure = "see journalctl -u %s: a file of EnvironmentFile=, memory, or a cgroup" % name
+    cure += BY_HAND % name
+    if well:
+        cure = "systemd would accept it now"
+    return [Refusal(what, cure, not well, True, line, None)]

@@ -1,0 +1,117 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: rejected pods deleted, each looked at again first and kept in the journal as the API had it.
+
+Deleting a Failed pod of a Job that still works grants it another try on older releases: only pods of Jobs that have ended,
+and of none, are deleted. Whose controller is not Kubernetes' own stays, because some of these take a deleted pod for a failure
+and start all of their pods again (Volcano's Job does, by its policy for evicted pods). No finalizer is taken away.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import time
+
+from ...collectors.cluster import jobs as collect_jobs, rejected as collect_rejected
+from ..drain import plan as drain_plan
+from ...state import storage as durable, journal
+from ...kubeapi.client import ApiError
+
+UNFINISHED = "has not ended"
+MANY = 3  # pods that stay for the same reason are told together
+GONE = 30  # seconds in which a deleted pod must be gone
+# They replace what has failed, whether it is deleted or not; a Node is the owner of its static pods' mirrors.
+INDIFFERENT = frozenset([("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("", "ReplicationController"), ("", "Node")])
+
+
+class Done:
+    """What became of pods, filled as it goes: names that are gone, {name: why it stays}, {name: why it is not gone although deleted}."""
+
+    def __init__(self):
+        self.sent = []  # (name, path, uid) of those whose deletion the API server took, or may have taken
+        self.gone = []
+        self.kept = {}
+        self.stuck = {}
+
+
+def clean(api, pods, step, done):
+    """Delete these {namespace, name, uid}, as far as nothing speaks against it; `done` holds what happened until an ApiError."""
+    for pod in pods:
+        name, path = "%s/%s" % (pod["namespace"], pod["name"]), "/api/v1/namespaces/%s/pods/%s" % (pod["namespace"], pod["name"])
+        item = api.find(path)
+        if item is None or item["metadata"].get("uid") != pod["uid"]:
+            continue  # somebody else deleted it
+        why = _why_not(api, item)
+        if why:
+            done.kept[name] = why
+            continue
+        _keep(item, step)
+        try:
+            api.send("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": pod["uid"]}})
+        except ApiError as error:
+            if error.code is None or error.code >= 500:
+                done.sent.append((name, path, pod["uid"]))  # nobody knows
+                raise
+            if error.code not in (404, 409):
+                raise
+        done.sent.append((name, path, pod["uid"]))
+    end = time.monotonic() + GONE
+    while done.sent and time.monotonic() < end and any(_stays(api, one) for one in done.sent):
+        time.sleep(1)
+    for one in done.sent:
+        if _stays(api, one):
+            done.stuck[one[0]] = "it was deleted and is not gone after %d s%s" % (GONE, _finalizers(api, one[1]))
+        else:
+            done.gone.append(one[0])
+
+
+def told(done):
+    """What became of them in one sentence: the many pods of unfinished Jobs, which is as it should be, must not hide the others."""
+    groups = {}
+    for name, why in sorted(done.stuck.items()) + sorted(done.kept.items()):
+        groups.setdefault(why, []).append(name)
+    parts = ["%d pods deleted" % len(done.gone)]
+    for why in sorted(groups, key=lambda one: (groups[one][0] not in done.stuck, UNFINISHED in one, one)):
+        names = groups[why]
+        parts += ["%s stays: %s" % (name, why) for name in names] if len(names) < MANY else ["%s stay: %s" % (drain_plan.names_of(names), why)]
+    return "; ".join(parts)
+
+
+def _why_not(api, item):
+    if not collect_rejected.rejected(item):
+        return "it is not a pod that a kubelet rejected"
+    meta = item["metadata"]
+    owner = next((one for one in meta.get("ownerReferences") or [] if one.get("controller")), {})
+    if not owner:
+        return None
+    group = str(owner.get("apiVersion") or "").rpartition("/")[0]
+    if (group, owner.get("kind")) in INDIFFERENT:
+        return None
+    if (group, owner.get("kind")) != ("batch", "Job"):
+        return "its owner %s/%s of %s is not Kubernetes' own, and may start its pods again over this: see what that controller does first" % (
+            owner.get("kind"), owner.get("name"), group or "an unknown API")
+    job = api.find("/apis/batch/v1/namespaces/%s/jobs/%s" % (meta["namespace"], owner["name"]))
+    if job is None or (job.get("metadata") or {}).get("uid") != owner.get("uid") or collect_jobs.job_of(job)["finished"]:
+        return None
+    return "its Job %s %s: without this pod it would get another try" % (owner["name"], UNFINISHED)
+
+
+def _keep(item, step):
+    """The object in the journal's folder of the run, for whoever asks later why it failed."""
+    with step.exclusive() as root_fd:
+        with durable.descriptor(durable.private_folder(journal.FOLDER, root_fd)) as runs:
+            with durable.descriptor(durable.private_folder(step.run_id, runs)) as fd:
+                with durable.told("nothing more was deleted, because the journal in %s cannot be written" % step.root):
+                    durable.put("pod-%s.json" % item["metadata"]["uid"], item, fd)
+
+
+def _stays(api, one):
+    item = api.find(one[1])
+    return item is not None and item["metadata"].get("uid") == one[2]
+
+
+def _finalizers(api, path):
+    found = ((api.find(path) or {}).get("metadata") or {}).get("finalizers")
+    return "; %s holds it" % ", ".join(found) if found else ""

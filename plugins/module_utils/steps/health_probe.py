@@ -1,0 +1,311 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: whether a component runs as it should, by its process, its healthz and its configz.
+
+Polled ten times a second: /proc first, HTTP only once there is the right process. What the process says counts; that the
+file is right proves nothing.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import glob
+import os
+import signal
+import time
+
+from ..state import step_record as proof
+from ..collectors.node import component_http
+from ..system import files, procfs, tls, http_client as web
+
+PAUSE = 0.1
+STABLE = 2.0  # seconds from the first healthy answer: one that crashes at once is not proven
+AGAIN = 0.9  # seconds after which one that has shown everything is asked again, until it is stable
+ASK = 2  # seconds that one question may take
+YOUNG = 25  # seconds after its start in which a component may still refuse a good certificate (403)
+WRONG = 5  # seconds in which a right process says the contrary, after which more patience is of no use
+DEATHS = 3  # right processes that ended again
+PODS = "/var/log/pods"  # one file for each start of a container, whatever the runtime
+TRUE = ("", "1", "t", "T", "TRUE", "true", "True")
+
+
+class Instance:
+    """A process of a component in a static pod of this node."""
+
+    def __init__(self, pid, ticks, argv, group):
+        self.pid = pid
+        self.ticks = ticks
+        self.argv = argv  # as it is
+        self.pod_uid = group["pod_uid"]
+        self.identity = (pid, ticks)
+
+    @property
+    def started_at(self):
+        return procfs.started_at(self.pid)
+
+
+def instances(component):
+    """The component's processes in static pods, the youngest first. Those of other clusters' pods are nobody's here."""
+    found = []
+    for pid, comm in procfs.of_interest():
+        if procfs.NAMES[comm] not in (component, None):
+            continue
+        try:
+            argv = procfs.argv(pid)
+        except OSError:
+            continue
+        if not argv or procfs.component(comm, argv) != component:
+            continue
+        group, ticks = procfs.cgroup(files.text("/proc/%d/cgroup" % pid) or ""), proof.ticks(pid)
+        if group["static"] and ticks is not None:
+            found.append(Instance(pid, ticks, argv, group))
+    return sorted(found, key=lambda one: one.ticks, reverse=True)
+
+
+def starts(component):
+    """The logs of the component's container, one a start: what ends at once is seen by nothing else.
+
+    Those of hosted control planes, of sidecars and of pods whose name only begins alike are nobody's here, as in log_sources.
+    """
+    return set(glob.glob(os.path.join(PODS, "kube-system_%s-*_*" % component, component, "*.log")))
+
+
+def gone(instance):
+    """Whether that very process has ended."""
+    return proof.ticks(instance.pid) != instance.ticks
+
+
+def ask(component, instance, credentials, seconds=ASK):
+    """{pid, address, port, healthz, check, elect, configz}: what it says of itself; None where it does not say."""
+    told = {"pid": instance.pid, "address": None, "port": None, "healthz": None, "check": None, "elect": None, "configz": None,
+            "error": "it serves on no port"}
+    secure = False
+    for address, port, secure in component_http.doors(component, instance.argv):
+        answer = healthz(address, port, credentials if component == component_http.API_SERVER else (), seconds, secure)
+        told.update(address=address, port=port, healthz=answer["status"], error=answer["error"])
+        if answer["error"] is None:
+            if answer["status"] in (200, 500):
+                told["check"] = component_http.has_check(answer["body"])
+            break
+    if told["healthz"] != 200:
+        return told
+    for dummy, certificate, key in credentials if secure else [(None, None, None)]:
+        try:
+            connection = web.Connection(told["address"], told["port"], seconds, tls.context(certificate, key) if secure else None)
+            try:
+                answer = component_http.configz(*connection.request("/configz"))
+            finally:
+                connection.close()
+        except web.HttpError as error:
+            told["error"] = str(error)
+            continue
+        told["configz"] = answer["status"]
+        if answer["leader_election"] is not None:
+            told["elect"] = next((bool(value) for key, value in answer["leader_election"].items() if key.lower() == "leaderelect"), None)
+        if answer["status"] not in (401, 403):
+            break
+    return told
+
+
+def healthz(address, port, credentials, seconds=ASK, secure=True):
+    """{status, body, error} of /healthz?verbose: as nobody, and where an API server lets nobody ask, by these credentials."""
+    found = web.get(address, port, "/healthz?verbose", seconds, tls.context() if secure else None)
+    for dummy, certificate, key in credentials if secure else ():
+        if found["status"] not in (401, 403):
+            break
+        try:
+            found = web.get(address, port, "/healthz?verbose", seconds, tls.context(certificate, key))
+        except web.HttpError as error:  # a certificate that cannot be used
+            found = dict(found, error=str(error))
+    return found
+
+
+class Want:
+    """What is waited for. flags: {name: value, or None for not set}; argv: exactly this; not_identity: another process than that."""
+
+    def __init__(self, component, flags=None, argv=None, not_identity=None, elect=None, healthy=True):
+        self.component = component
+        self.flags = flags or {}
+        self.argv = argv
+        self.not_identity = not_identity
+        self.elect = elect
+        self.healthy = healthy
+
+    def misfit(self, instance):
+        """Why a process is not the one, or None."""
+        if instance.identity == self.not_identity:
+            return "the former process (pid %d) still runs" % instance.pid
+        if self.argv is not None and files.masked_argv(instance.argv) != self.argv:
+            return "the process (pid %d) does not run with the former command line" % instance.pid
+        for name, value in sorted(self.flags.items()):
+            running = procfs.flag(instance.argv, name)
+            if not (running == value or value == "true" and running in TRUE):
+                return "the process (pid %d) runs with --%s %s, not %s" % (instance.pid, name, _value(running), _value(value))
+        return None
+
+    def contrary(self, told):
+        """What it says against what is wanted, or None."""
+        if self.elect is None or told["healthz"] != 200:
+            return None
+        for name, said in (("healthz", told["check"]), ("configz", told["elect"])):
+            if said is not None and said is not self.elect:
+                return "its %s says that leader election is %s" % (name, "on" if said else "off")
+        return None
+
+    def lacking(self, told, age):
+        """What is not shown yet, or None."""
+        if not self.healthy:
+            return None
+        if told["healthz"] != 200:
+            return "its healthz answers %s" % (told["healthz"] or "not (%s)" % told["error"])
+        if self.elect is None:
+            return None
+        if told["configz"] in (401, 403) and age < YOUNG:
+            return "its configz refuses us (HTTP %d)" % told["configz"]
+        if told["check"] is None and told["elect"] is None:
+            return "neither its healthz nor its configz says whether leader election is on"
+        return self.contrary(told)
+
+
+def _value(value):
+    return "not set" if value is None else "without a value" if value == "" else "= %s" % files.one_line(value, 80)
+
+
+class Proof:
+    """What came of the waiting: ok or the reason why not; the last instance, what it said, and when all of it was first shown."""
+
+    def __init__(self):
+        self.ok = False
+        self.reason = None
+        self.instance = None
+        self.told = None
+        self.shown_at = None
+        self.waited = 0.0
+
+    def seen(self):
+        """For the step's answer."""
+        told, one = self.told or {}, self.instance
+        elect = told.get("elect") if told.get("elect") is not None else told.get("check")
+        return {"pid": one.pid if one else None, "started_at": one.started_at if one else None, "elect": elect,
+                "healthz": told.get("healthz"), "configz": told.get("configz")}
+
+
+def wait(want, credentials, end, stable=None, hopeless=True, later=None):
+    """A Proof. `end` by time.monotonic(); hopeless: give up early on what cannot become right any more.
+
+    later: asked once at the end, when nothing runs and nothing ended either, for another end: the kubelet may hold back a
+    container that it has started before, and that is no failure.
+    """
+    found, state, begin = Proof(), _State(want.component), time.monotonic()
+    stable = STABLE if stable is None else stable
+    while True:
+        _look(want, credentials, found, state)
+        now = time.monotonic()
+        found.waited = now - begin
+        if found.shown_at is not None and state.healthy_at is not None and now - state.healthy_at >= stable:
+            found.ok, found.reason = True, None
+            return found
+        if hopeless and state.ended() >= DEATHS:
+            found.reason = "the new process ended again %d times" % state.ended()
+            return found
+        if hopeless and state.wrong_at is not None and now - state.wrong_at >= WRONG:
+            return found
+        if now >= end and found.shown_at is None and later is not None and not state.ended() and not instances(want.component):
+            end, later = max(end, later()), None
+        if now >= end and found.shown_at is None:
+            if state.ended():
+                found.reason = "%s (the new process ended again %d times)" % (found.reason, state.ended())
+            return found
+        time.sleep(PAUSE)
+
+
+class _State:
+    """What the loop remembers of the process that it looks at."""
+
+    def __init__(self, component):
+        self.component = component
+        self.identity = None
+        self.since = None
+        self.healthy_at = None
+        self.wrong_at = None
+        self.asked_at = 0.0
+        self.deaths = 0
+        self.logs = starts(component)
+        self.counted_at, self.fresh = 0.0, set()
+
+    def ended(self):
+        """How many processes ended since the beginning: those that were seen, or those that left only a log."""
+        now = time.monotonic()
+        if now - self.counted_at >= AGAIN:
+            self.counted_at = now
+            self.fresh |= starts(self.component) - self.logs  # the kubelet soon removes the logs of earlier starts
+        return max(self.deaths, len(self.fresh) - (1 if self.identity else 0))
+
+    def follow(self, identity):
+        """Another process, or none: what was known counts no longer."""
+        if self.identity is not None and self.identity != identity:
+            self.deaths += 1
+        if self.identity != identity:
+            self.identity, self.since, self.healthy_at, self.wrong_at = identity, time.monotonic(), None, None
+
+
+def _look(want, credentials, found, state):
+    """One look: the process, and if it is the right one, what it says."""
+    misfit, right, running = None, None, instances(want.component)
+    for one in running:
+        misfit = want.misfit(one)
+        if misfit is None:
+            right = one
+            break
+    if state.identity is not None and (right is None or right.identity != state.identity):
+        found.shown_at = None
+    state.follow(right.identity if right else None)
+    if right is None:
+        found.reason = misfit or "no process of %s runs" % want.component
+        return
+    found.instance = right
+    if len(running) > 1:  # whoever of them holds the port would answer, and may have answered before
+        found.shown_at = None
+        found.reason = "another process (pid %d) still runs" % next(one.pid for one in running if one is not right)
+        return
+    if found.shown_at is not None and time.monotonic() - state.asked_at < AGAIN:
+        return  # only that it lives on counts until then
+    found.told = told = ask(want.component, right, credentials) if want.healthy else {}
+    state.asked_at = now = time.monotonic()
+    if told.get("healthz") == 200 or not want.healthy:
+        state.healthy_at = state.healthy_at or now
+    else:
+        state.healthy_at = None
+    contrary = want.contrary(told) if told else None
+    state.wrong_at = (state.wrong_at or now) if contrary else None
+    found.reason = want.lacking(told, now - state.since)
+    found.shown_at = (found.shown_at or now) if found.reason is None else None
+
+
+def terminate(instance):
+    """SIGTERM to exactly this process."""
+    send(instance, signal.SIGTERM)
+
+
+def send(instance, number):
+    """Whether a signal went to exactly this process: by a descriptor of it where there are such, so that no other can take its number."""
+    opened = getattr(os, "pidfd_open", None)
+    by_descriptor = getattr(signal, "pidfd_send_signal", None)
+    try:
+        if not (opened and by_descriptor):
+            raise OSError
+        fd = opened(instance.pid)
+    except OSError:
+        if gone(instance):
+            return False
+        os.kill(instance.pid, number)
+        return True
+    try:
+        if gone(instance):
+            return False
+        by_descriptor(fd, number)
+        return True
+    finally:
+        os.close(fd)

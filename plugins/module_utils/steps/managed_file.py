@@ -1,0 +1,62 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: a small file of ours on a node (sysctl.d, limits.d, modules-load.d, a unit's drop-in): read, added to, and put back.
+
+What else such a file holds stays: each remedy says by a function of the bytes before (None where there is no file) what they are to be.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+from . import file_change as change
+from ..state import storage as durable
+from ..system import files
+from ..state.storage import ChangeError
+
+MAX_FILE = 65536
+
+
+def read(path):
+    """Its bytes, None where there is none; OSError."""
+    try:
+        return files.read(path, MAX_FILE)
+    except OSError as error:
+        if files.reason(error) != "missing":
+            raise
+        return None
+
+
+def write(path, merged, step):
+    """Make it what merged gives of the present bytes: those, None where there was no file; ChangeError, OSError."""
+    present = read(path)
+    data = merged(present)
+    if present is None:
+        change.create_file(path, data, step, change.Attributes(0o644), make_folder=True)
+    elif data != present:
+        change.replace(path, durable.digest(present), data, step)
+    return present
+
+
+def says(path, merged):
+    """Whether it is already what merged makes of it; False where nobody can tell."""
+    try:
+        present = read(path)
+    except OSError:
+        return False
+    return present is not None and merged(present) == present
+
+
+def put_back(path, former, step, reverts=None):
+    """Make it again what it was, None for no file; ChangeError, OSError."""
+    now = read(path)
+    again = step.also(what="roll back: %s" % path, reverts=reverts)
+    if now == former:
+        return
+    if now is None:
+        raise ChangeError("it is gone: somebody took it away meanwhile")
+    if former is None:
+        change.move_out(path, durable.digest(now), again)
+    else:
+        change.replace(path, durable.digest(now), former, again)

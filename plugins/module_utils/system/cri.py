@@ -1,0 +1,132 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: one call of the CRI, Version, on a runtime's socket: what the kubelet itself asks first, without crictl or gRPC.
+
+A call of gRPC is a request of HTTP/2: the preface, settings, headers that are spelled out, and an empty message. Of the answer one thing matters:
+the trailer grpc-status. The first answer on a connection has it with its name, which Go's servers (containerd, CRI-O, cri-dockerd) send by the
+Huffman code of HPACK, and its number plainly, as no code of digits is shorter.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import time
+
+from . import files
+
+try:
+    import _socket as socket  # the module behind socket, without enum, selectors and re
+except ImportError:
+    import socket
+
+VERSIONS = ("v1", "v1alpha2")  # v1 since 1.23, alone since 1.26; v1alpha2 alone up to 1.22
+OK, UNIMPLEMENTED = 0, 12
+SILENT, CLOSED, ODD = "no answer", "the connection was closed", "the answer is no gRPC"
+MAX_ANSWER = 65536
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_DATA, _HEADERS, _RESET, _SETTINGS, _GOAWAY = 0, 1, 3, 4, 7
+_END_STREAM, _END_HEADERS = 1, 4
+# "grpc-status", plainly and by the Huffman code
+_STATUS = (b"\x0bgrpc-status", b"\x88\x9a\xca\xc8\xb2\x12\x34\xda\x8f")
+
+
+def connect(path, seconds):
+    """Why this socket takes no connection; None where it does. PermissionError where this user may not try."""
+    plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        plain.settimeout(seconds)
+        plain.connect(path)
+    except PermissionError:
+        raise
+    except OSError as error:
+        return files.one_line(error.strerror or error, 80)
+    finally:
+        plain.close()
+    return None
+
+
+def version(path, of, seconds):
+    """The status that /runtime.<of>.RuntimeService/Version ends with, or one of SILENT, CLOSED and ODD, or why there is no connection."""
+    end = time.monotonic() + seconds
+    plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        plain.settimeout(seconds)
+        plain.connect(path)
+        plain.sendall(request("/runtime.%s.RuntimeService/Version" % of))
+        return _answer(plain, end)
+    except socket.timeout:
+        return SILENT
+    except OSError as error:
+        return files.one_line(error.strerror or error, 80)
+    finally:
+        plain.close()
+
+
+def request(method):
+    """The bytes of a call with an empty message."""
+    fields = ((":method", "POST"), (":scheme", "http"), (":path", method), (":authority", "localhost"), ("content-type", "application/grpc"),
+              ("te", "trailers"))
+    block = b"".join(b"\x00" + _text(name) + _text(value) for name, value in fields)
+    return _PREFACE + frame(_SETTINGS, 0, 0, b"") + frame(_HEADERS, _END_HEADERS, 1, block) + frame(_DATA, _END_STREAM, 1, b"\0" * 5)
+
+
+def frame(kind, flags, stream, payload):
+    """One frame of HTTP/2."""
+    return _number(len(payload), 3) + _number(kind, 1) + _number(flags, 1) + _number(stream, 4) + payload
+
+
+def _text(text):
+    return _number(len(text), 1) + text.encode("ascii")  # shorter than 127, each of them
+
+
+def _number(value, size):
+    return value.to_bytes(size, "big")
+
+
+def _answer(plain, end):
+    held, seen = b"", 0
+    while seen < MAX_ANSWER:
+        while len(held) < 9 or len(held) < 9 + int.from_bytes(held[:3], "big"):
+            left = end - time.monotonic()
+            if left <= 0:
+                return SILENT
+            plain.settimeout(left)
+            try:
+                chunk = plain.recv(16384)
+            except ConnectionResetError:
+                chunk = b""
+            if not chunk:
+                return CLOSED
+            held += chunk
+            seen += len(chunk)
+            if len(held) >= 5 and (held[3] > 9 or int.from_bytes(held[:3], "big") > MAX_ANSWER):
+                return ODD
+        size = int.from_bytes(held[:3], "big")
+        kind, flags, payload, held = held[3], held[4], held[9:9 + size], held[9 + size:]
+        if kind == _HEADERS:
+            found = status(payload)
+            if found is not None:
+                return found
+            if flags & _END_STREAM:
+                return ODD
+        elif kind in (_RESET, _GOAWAY):
+            return CLOSED
+        elif kind == _SETTINGS and not flags & 1:
+            try:
+                plain.sendall(frame(_SETTINGS, 1, 0, b""))
+            except OSError:
+                pass  # it has closed its end; what it said comes first
+    return ODD
+
+
+def status(block):
+    """The number of grpc-status in a block of headers; None where it is not there, or not as servers are known to write it."""
+    for name in _STATUS:
+        position = block.find(name)
+        if position >= 0:
+            rest = block[position + len(name):]
+            digits = rest[1:1 + rest[0]] if rest and rest[0] in (1, 2) else b""
+            return int(digits) if digits.isdigit() and len(digits) == rest[0] else None
+    return None

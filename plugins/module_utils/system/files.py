@@ -1,0 +1,276 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: files as evidence. Never blocks on a FIFO or a device, never holds more than it should.
+
+A container's own files are read without leaving its root: a link in it that points to / means its /, not the host's.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import errno
+import os
+import stat
+
+try:
+    from _sha256 import sha256  # hashlib brings OpenSSL: 4 ms
+except ImportError:
+    try:
+        from _sha2 import sha256
+    except ImportError:
+        from hashlib import sha256
+
+MAX_TEXT = 512 * 1024
+MAX_HASHED = 16 * 1024 * 1024
+MAX_LINKS = 40
+FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+PATH_ONLY = getattr(os, "O_PATH", 0o10000000)
+HINTS = (b"token", b"secret", b"passw", b"passphrase", b"key-data", b"keydata", b"apikey", b"api_key", b"api-key", b"access_key",
+         b"access-key", b"accesskey", b"private", b"credential", b"bearer", b"authorization:", b"basic ", b"eyj",
+         b"env:", b'env"', b"env'", b"env :")  # as mask knows them
+EMPTY = "it is empty"
+BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "symlink"))
+
+
+def one_line(value, limit=300):
+    """Printable, on one line, bounded."""
+    text = " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())
+    return text if len(text) <= limit else text[:limit - 1] + "\u2026"
+
+
+def reason(error):
+    """An OSError as the file record has it."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "denied"
+    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESRCH):
+        return "missing"
+    return one_line(error.strerror or error)
+
+
+def opened(path, root=None):
+    """A descriptor of the file, inside `root` when that is given."""
+    return os.open(path, FLAGS) if root is None else _open_in(root, path)
+
+
+def _open_in(root, path):
+    """open() as if root were /, link by link, so that nothing outside is reached however the links change meanwhile."""
+    names = [name for name in reversed(path.split("/")) if name not in ("", ".")]
+    stack = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+    links = 0
+    try:
+        while names:
+            name = names.pop()
+            if name == "..":
+                if len(stack) > 1:
+                    os.close(stack.pop())
+                continue
+            try:
+                target = os.readlink(name, dir_fd=stack[-1])
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+            else:
+                links += 1
+                if links > MAX_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                while target.startswith("/") and len(stack) > 1:
+                    os.close(stack.pop())
+                names += [part for part in reversed(target.split("/")) if part not in ("", ".")]
+                continue
+            last = FLAGS if not names else PATH_ONLY | os.O_DIRECTORY
+            stack.append(os.open(name, last | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=stack[-1]))
+        return stack.pop() if len(stack) > 1 else os.dup(stack[-1])
+    finally:
+        for descriptor in stack:
+            os.close(descriptor)
+
+
+def content(descriptor, limit):
+    """Up to limit bytes of a regular file; anything else is an OSError."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
+    chunks, left = [], limit
+    while left > 0:
+        chunk = os.read(descriptor, min(left, 1048576))
+        if not chunk:
+            break
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks)
+
+
+def read(path, limit=MAX_TEXT, root=None):
+    """The bytes of a file, bounded; OSError when there is none."""
+    descriptor = opened(path, root)
+    try:
+        return content(descriptor, limit)
+    finally:
+        os.close(descriptor)
+
+
+def whole(path, limit=4194304, default=None):
+    """The text of a file of /proc, of which one read gives no more than a page; the default when it cannot be read."""
+    try:
+        return read(path, limit).decode("utf-8", "backslashreplace")
+    except OSError:
+        return default
+
+
+def text(path, limit=MAX_TEXT, default=None):
+    """A file of /proc, /sys or /etc as text, by one read: of what the kernel lists (mounts, tasks) that is the first page alone, see whole.
+
+    The default when it cannot be read.
+    """
+    try:
+        descriptor = os.open(path, FLAGS)
+    except OSError:
+        return default
+    try:
+        return os.read(descriptor, limit).decode("utf-8", "backslashreplace")
+    except OSError:
+        return default
+    finally:
+        os.close(descriptor)
+
+
+def names(folder):
+    """What lies in a folder; nothing where it cannot be listed."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def mtime(path):
+    """When it was written last, None where nobody can tell."""
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return None
+
+
+def record(path, root=None, limit=MAX_TEXT):
+    """The evidence of one file; never raises for what the file system says."""
+    found = {"path": path, "name": os.path.basename(path), "kind": "other", "link": None, "size": None, "mode": None, "uid": None,
+             "gid": None, "mtime": None, "sha256": None, "text": None, "masked": [], "truncated": False, "binary": False, "error": None}
+    try:
+        if root is None:
+            state = os.lstat(path)
+            found["kind"] = _kind(state)
+            if found["kind"] == "symlink":
+                found["link"] = os.readlink(path)
+                state = os.stat(path)
+            _describe(found, state)
+            if not stat.S_ISREG(state.st_mode):
+                return found
+        descriptor = opened(path, root)
+        try:
+            state = os.fstat(descriptor)
+            if root is not None:
+                found["kind"] = _kind(state)
+            _describe(found, state)
+            if stat.S_ISREG(state.st_mode):
+                _fill(found, descriptor, limit)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        found["error"] = reason(error)
+    return found
+
+
+def _kind(state):
+    for test, name in KINDS:
+        if test(state.st_mode):
+            return name
+    return "other"
+
+
+def _describe(found, state):
+    found.update(size=state.st_size, mode="%04o" % stat.S_IMODE(state.st_mode), uid=state.st_uid, gid=state.st_gid, mtime=state.st_mtime)
+
+
+def _fill(found, descriptor, limit):
+    data = content(descriptor, MAX_HASHED + 1)
+    if len(data) > MAX_HASHED:
+        found.update(truncated=True, error="more than %d bytes" % MAX_HASHED)
+        return
+    found["size"] = len(data)
+    found["sha256"] = sha256(data).hexdigest()
+    if len(data) > limit:
+        found["truncated"] = True
+        return
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        found["binary"] = True
+        return
+    if b"\0" in data:
+        found["binary"] = True
+        return
+    data, spans = masked(data)
+    found.update(text=data.decode("utf-8", "replace"), masked=spans)
+
+
+def masked(data):
+    """mask.data, which is compiled only where something might be a secret: seldom on a worker."""
+    if not suspicious(data):
+        return data, []
+    from . import redaction as mask
+    return mask.data(data)
+
+
+def told(text_of, limit):
+    """What an object of the API says of a program, of its log perhaps, as a terminated container's message: its secrets masked first, then cut."""
+    return masked(str(text_of or "").encode("utf-8", "replace"))[0].decode("utf-8", "replace")[:limit]
+
+
+def masked_argv(argv):
+    """mask.argv, likewise."""
+    if not suspicious(" ".join(argv).encode("utf-8", "surrogateescape")):
+        return list(argv)
+    from . import redaction as mask
+    return mask.argv(argv)
+
+
+def suspicious(data):
+    """May there be a secret in it? Rather once too often: mask looks closer."""
+    lower = data.lower()
+    return any(hint in lower for hint in HINTS) or _names_user(lower)
+
+
+def _names_user(lower):
+    """Is there a URL with a user in it?"""
+    position = lower.find(b"://")
+    while position >= 0:
+        address = lower[position:position + 512].split(None, 1)[0]
+        if b"@" in address:
+            return True
+        position = lower.find(b"://", position + 3)
+    return False
+
+
+def certificates(text_of):
+    """The certificate blocks of a PEM text, and nothing else of it: the file may hold the key too."""
+    blocks, position = [], 0
+    while True:
+        begin = text_of.find(BEGIN, position)
+        end = text_of.find(END, begin + len(BEGIN)) if begin >= 0 else -1
+        if end < 0:
+            return "".join(blocks) or None
+        position = end + len(END)
+        body = text_of[begin + len(BEGIN):end]
+        if "-----" not in body:
+            blocks.append(BEGIN + "\n" + "\n".join(body.split()) + "\n" + END + "\n")
+
+
+def pem(path, root=None):
+    """{path, pem, error} of a certificate file."""
+    try:
+        data = read(path, root=root)
+        found = certificates(data.decode("utf-8", "replace"))
+        return {"path": path, "pem": found, "error": None if found else "no certificate in it" if data else EMPTY}
+    except OSError as error:
+        return {"path": path, "pem": None, "error": reason(error)}

@@ -1,0 +1,248 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: processes by /proc. Only what looks like a part of Kubernetes has its command line read.
+
+The name (comm) of a process never blocks; its command line can, when its memory is locked. So names are read by the
+program itself, everything else by a collector's child.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+from . import files
+
+# The kernel keeps 15 characters of a name.
+NAMES = {
+    "kubelet": "kubelet", "kube-scheduler": "kube-scheduler", "kube-controller": "kube-controller-manager", "kube-apiserver": "kube-apiserver",
+    "cloud-controlle": "cloud-controller-manager", "etcd": "etcd", "hyperkube": None, "kubelite": "kubelet", "k3s": "kubelet",
+    "k3s-server": "kubelet", "k3s-agent": "kubelet", "rke2": None,
+}
+HYPERKUBE = {
+    "kubelet": "kubelet", "scheduler": "kube-scheduler", "kube-scheduler": "kube-scheduler", "controller-manager": "kube-controller-manager",
+    "kube-controller-manager": "kube-controller-manager", "apiserver": "kube-apiserver", "kube-apiserver": "kube-apiserver",
+    "cloud-controller-manager": "cloud-controller-manager",
+}
+MAX_ARGV = 256 * 1024
+
+
+def of_interest(proc="/proc"):
+    """[(pid, comm)] of the processes whose name is one that we know, by pid."""
+    found = []
+    for name in os.listdir(proc):
+        if not name.isdigit():
+            continue
+        try:
+            descriptor = os.open(proc + "/" + name + "/comm", os.O_RDONLY)
+        except OSError:
+            continue  # it ended, or hidepid hides it
+        try:
+            comm = os.read(descriptor, 64).rstrip(b"\n").decode("ascii", "replace")
+        except OSError:
+            comm = ""
+        os.close(descriptor)
+        if comm in NAMES:
+            found.append((int(name), comm))
+    return sorted(found)
+
+
+def any_of(components, processes):
+    """May one of these components be among the processes? A hyperkube may be any of them."""
+    return any(comm == "hyperkube" or NAMES[comm] in components for dummy, comm in processes)
+
+
+def component(comm, argv):
+    """Which component a process is; None for none."""
+    if comm == "hyperkube":
+        word = next((item for item in argv[1:] if not item.startswith("-")), "") if len(argv) > 1 else ""
+        return HYPERKUBE.get(word)
+    found = NAMES.get(comm)
+    if comm in ("k3s", "k3s-server", "k3s-agent") and comm == "k3s":
+        return found if len(argv) > 1 and argv[1] in ("server", "agent") else None
+    return found
+
+
+def argv(pid, proc="/proc"):
+    """The command line; OSError when it is hidden or the process is gone."""
+    raw = files_of_proc(pid, "cmdline", proc)
+    items = raw.decode("utf-8", "backslashreplace").split("\0")
+    return items[:-1] if items and items[-1] == "" else items
+
+
+def files_of_proc(pid, name, proc="/proc"):
+    """The bytes of one of its files, bounded."""
+    descriptor = os.open("%s/%d/%s" % (proc, pid, name), files.FLAGS)
+    chunks, size = [], 0
+    try:
+        while size < MAX_ARGV:
+            chunk = os.read(descriptor, 65536)
+            if not chunk:
+                break
+            chunks.append(chunk)
+            size += len(chunk)
+        return b"".join(chunks)
+    finally:
+        os.close(descriptor)
+
+
+def link(pid, name, proc="/proc"):
+    """Where one of its links points, or None."""
+    try:
+        return os.readlink("%s/%d/%s" % (proc, pid, name))
+    except OSError:
+        return None
+
+
+def started_at(pid, proc="/proc"):
+    """When it started, seconds since the epoch; None when it is gone."""
+    stat = files.text("%s/%d/stat" % (proc, pid))
+    uptime = files.text(proc + "/uptime")
+    return start_of(stat, uptime, _now(), os.sysconf("SC_CLK_TCK")) if stat and uptime else None
+
+
+def ticks(pid, proc="/proc"):
+    """The same in the kernel's own count since the boot, which tells a process from a later one of its number; None when it is gone."""
+    stat = files.text("%s/%d/stat" % (proc, pid)) or ""
+    fields = stat.rpartition(")")[2].split()
+    return int(fields[19]) if len(fields) > 19 else None
+
+
+def _now():
+    import time
+    return time.time()
+
+
+def start_of(stat, uptime, now, ticks):
+    """The same, of the texts. A name may hold spaces and brackets: the fields begin after the last one."""
+    try:
+        age = float(uptime.split()[0]) - int(stat.rpartition(")")[2].split()[19]) / float(ticks)
+        return round(now - age, 2)
+    except (IndexError, ValueError):
+        return None
+
+
+def flag(argv_of, name):
+    """The value of a flag as the component takes it: the last one counts; `_` for `-`; None when it is not given."""
+    found, wanted = None, name.replace("_", "-")
+    for index, item in enumerate(argv_of):
+        if not item.startswith("-"):
+            continue
+        key, equal, value = item.lstrip("-").partition("=")
+        if key.replace("_", "-") != wanted:
+            continue
+        following = argv_of[index + 1] if index + 1 < len(argv_of) else ""
+        found = value if equal else ("" if following.startswith("-") else following)
+    return found
+
+
+def cgroup(text):
+    """{pod_uid, static, container_id, unit} of /proc/PID/cgroup: the outermost pod, since a pod may hold a cluster itself."""
+    found = {"pod_uid": None, "static": None, "container_id": None, "unit": None}
+    for line in text.splitlines():
+        path = line.split(":", 2)[-1]
+        parts = [part for piece in path.split("/") for part in piece.split(":") if part]
+        uids = [uid for uid in map(_pod_uid, parts) if uid]
+        units = [part for part in parts if part.endswith(".service")]
+        if uids:
+            containers = [one for one in map(_container, parts) if one]
+            static = len(uids[0]) == 32 and "-" not in uids[0]
+            return {"pod_uid": uids[0], "static": static, "container_id": containers[0] if containers else None, "unit": None}
+        if units and not found["unit"]:
+            found["unit"] = units[0]
+    return found
+
+
+def session(text):
+    """The login that a process belongs to, by its /proc/PID/cgroup: its session's scope, else its user's own manager; None where there is none."""
+    for line in text.splitlines():
+        path = line.split(":", 2)[-1]
+        for part in path.split("/") if path.startswith("/user.slice/") else ():
+            if part.startswith("session-") and part.endswith(".scope") or part.startswith("user@") and part.endswith(".service"):
+                return part
+    return None
+
+
+def _pod_uid(part):
+    if part.endswith(".slice"):
+        part = part[:-len(".slice")]
+        if not part.startswith("kubepods"):
+            return None
+        part = part.rpartition("-pod")[2] if "-pod" in part else ""
+    elif part.startswith("pod"):
+        part = part[3:]
+    else:
+        return None
+    uid = part.replace("_", "-")
+    return uid if len(uid) in (32, 36) and all(char in "0123456789abcdef-" for char in uid) else None
+
+
+def _container(part):
+    if part.startswith("crio-conmon-"):
+        return None  # CRI-O's monitor of the container, in a cgroup of its own beside it
+    part = part[:-len(".scope")] if part.endswith(".scope") else part
+    part = part.rpartition("-")[2]
+    return part if len(part) == 64 and all(char in "0123456789abcdef" for char in part) else None
+
+
+def rlimit(text, name):
+    """[soft, hard] of a line of /proc/PID/limits, unlimited as -1; None where it is not there."""
+    for line in text.splitlines():
+        if line.startswith(name + " "):
+            values = [-1 if word == "unlimited" else number(word) for word in line[len(name):].split()[:2]]
+            return values if len(values) == 2 and None not in values else None
+    return None
+
+
+def status(text, key):
+    """The words of a line of /proc/PID/status; [] where it is not there."""
+    for line in text.splitlines():
+        if line.startswith(key + ":"):
+            return line[len(key) + 1:].split()
+    return []
+
+
+def real_uid(text):
+    """Whose process it is, by its /proc/PID/status; None where that does not say."""
+    words = status(text, "Uid")
+    return number(words[0]) if words else None
+
+
+def number(word):
+    """A number as the kernel prints it; None for anything else."""
+    return int(word) if word.isdecimal() and len(word) <= 20 else None
+
+
+def host_path(inside, mountinfo, host_mountinfo):
+    """Where a container's path may be found on the host, by the two mountinfo texts; None when no mount says so.
+
+    A candidate only: the caller proves it by device and inode.
+    """
+    best = None
+    for mount in mounts(mountinfo):
+        point = mount[2].rstrip("/")
+        if (inside == point or inside.startswith(point + "/")) and (best is None or len(point) >= len(best[2].rstrip("/"))):
+            best = mount
+    if best is None:
+        return None
+    device, root, point = best
+    source = root.rstrip("/") + inside[len(point.rstrip("/")):]
+    for other, other_root, other_point in mounts(host_mountinfo):
+        base = other_root.rstrip("/")
+        if other == device and (source == base or source.startswith(base + "/")):
+            return other_point.rstrip("/") + source[len(base):]
+    return None
+
+
+def mounts(text):
+    """[(device, root, mount point)] of mountinfo, with its octal escapes undone."""
+    found = []
+    for line in text.splitlines():
+        fields = line.split(" ")
+        if len(fields) > 4:
+            root, point = [field.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
+                           for field in fields[3:5]]
+            found.append((fields[2], root, point))
+    return found

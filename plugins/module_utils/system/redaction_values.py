@@ -1,0 +1,328 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: where the value of a secret lies in YAML, JSON, TOML, ini and flags, in whatever form it is written.
+
+Pure, for mask.py. What is under a secret key is masked unless it is a mapping, whose keys speak for themselves: scalars behind tags and anchors, items of
+sequences, what an alias stands for. Where a text is no YAML after all, rather too much is masked than too little.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+from .redaction_spans import BLANK, FAR, NAME, PUBLIC, QUOTES, add, blanks, closing, every, line_end_of, lines, quoted
+
+NUMBER = frozenset("0123456789.+-eE")
+FLOW = ",[]{}"
+DEEPEST = 50
+
+
+def value(text, start, mark, spans):
+    """Add the places of the value of the key that starts here; nothing for an empty one, a mapping or a public word."""
+    left = blanks(text, mark + 1)
+    if text[mark] == "=":
+        _assigned(text, start, left, spans)
+    else:
+        node(text, left, _head(text, start), spans, _flow(text, start), False)
+
+
+def node(text, left, column, spans, flow="", alone=True):
+    """Mask the scalars of the node that begins here.
+
+    column: of what it belongs to; lines that are indented deeper are its own. flow: as _flow has it. alone: it may be a mapping or a sequence of
+    lines, because no key stands before it.
+    """
+    begin, left = left, properties(text, left, flow)
+    first, line_end = text[left:left + 1], line_end_of(text, left)
+    inside = quoted(text, left)
+    if inside:
+        if not alone or text[blanks(text, inside[2]):][:1] != ":":
+            add(text, inside[0], inside[1], spans)
+    elif first in ("", "\r", "\n") or (first == "#" and text[left - 1] in BLANK):
+        if not _below(text, line_end, column, spans, flow) and not (text[begin:begin + 1] == "&" and "*" + text[begin + 1:left].strip() in text):
+            add(text, begin, line_end, spans)  # neither a tag nor a comment, as it seems
+    elif flow == "line" and first in ",}]":
+        return
+    elif not _collection(text, left, line_end, spans) and (first != "*" or not _alias(text, left, spans)):
+        _plain(text, left, column, spans, flow, alone)
+
+
+def properties(text, left, flow=""):
+    """Where what stands behind tags and anchors begins."""
+    while left < len(text) and text[left] in "&!":
+        verbatim = text.find(">", left) if text.startswith("!<", left) else -1
+        left = max(left, verbatim)
+        while left < len(text) and text[left] not in BLANK and not (flow == "line" and text[left] in FLOW):
+            left += 1
+        left = blanks(text, left)
+    return left
+
+
+def anchored(text, name, spans):
+    """Mask what the anchor of this name marks."""
+    for at in every(text, "&" + name):
+        if text[at + len(name) + 1:at + len(name) + 2] not in NAME and text[at - 1:at] in tuple(BLANK + "[{,") + ("",):
+            line = text.rfind("\n", 0, at) + 1
+            head, dash = line, line
+            while text[head] in " -":
+                dash = head if text[head] == "-" else dash
+                head += 1
+            column = (dash if head == at else head) - line
+            node(text, at, column, spans, "line" if "{" in text[line:at] or "[" in text[line:at] else "", head == at)
+
+
+def _head(text, start):
+    """In which column its line's first key begins: lines that are indented deeper may belong to it."""
+    line = text.rfind("\n", 0, start) + 1
+    head = line
+    while head < start and (text[head] == " " or text[head:head + 2] in ("- ", "? ")):
+        head += 1
+    return head - line
+
+
+def _flow(text, start):
+    """Does the key stand in a flow mapping: "line" behind a bracket on its line, "lines" where that may be so on lines above, or ""?"""
+    line = text.rfind("\n", 0, start) + 1
+    before = text[line:start].rstrip(" \t\"'\\?")
+    if before[-1:] in tuple("{[,") and ("{" in before or "[" in before):
+        return "line"
+    above = line
+    while not before and above > 0 and text[above - 1] in BLANK:
+        above -= 1
+    return "lines" if text[start - 1:start] == '"' or (not before and text[above - 1:above] in tuple("{[,")) else ""
+
+
+def _assigned(text, start, left, spans):
+    """The value behind a =: of ini, TOML, an environment file or a flag."""
+    line_end, inside, end = line_end_of(text, left), quoted(text, left), -1
+    line = text.rfind("\n", 0, start) + 1
+    before = text[line:start].strip("\"' \t")
+    begins_line = before in ("", "export", "-")
+    if inside:
+        add(text, inside[0], inside[1], spans)
+        return
+    if _collection(text, left, line_end, spans):
+        return
+    if not text[left:line_end].strip("* \t\r"):
+        return  # masked already
+    name, quote = start, start - 1
+    while text[name] in NAME:
+        name += 1
+    if text[quote:start] in QUOTES and text[name] in " \t=":  # the quotes are around the key and its value
+        while text[quote - 1:quote] == "\\":
+            quote -= 1
+        end = quoted(text, quote)[1]
+        end = end if end <= line_end or (begins_line and end < len(text)) else -1
+    if end < 0 and not begins_line:
+        end = left
+        while end < line_end and text[end] not in " \t\r\"',]}\\":
+            end += 1
+    elif end < 0 and before == "-":
+        end = _plain_end(text, left, line_end)
+        _deeper(text, line_end, text.rfind("-", line, start) - line, spans)
+    elif end < 0:
+        end = line_end
+        while text[end - 1:end] == "\\" and end < len(text):
+            end = line_end_of(text, end + 1)
+    add(text, left, end, spans)
+
+
+def _plain(text, left, column, spans, flow, alone):
+    line_end = line_end_of(text, left)
+    if flow == "line":
+        add(text, left, _string_end(text, left, _flow_end(text, left, line_end)), spans)
+        return
+    end = _string_end(text, left, _plain_end(text, left, line_end))
+    word = text[left:end]
+    if word[:1] in ("|", ">") and NUMBER.issuperset(word[1:]):
+        _deeper(text, line_end, column, spans)
+        return
+    if alone and (word + " ").startswith("- "):
+        _sequence(text, left, spans)
+        return
+    if alone and (": " in word or word.endswith(":") or word.startswith("? ")):
+        return
+    if flow == "lines":
+        first = word.replace("}", ",").replace("]", ",").partition(",")[0].rstrip()
+        bare = first if NUMBER.issuperset(first) or first in PUBLIC else word.rstrip(",}] \t\r")
+        if bare and bare != word:
+            add(text, left, left + len(bare), spans)
+            return
+    if add(text, left, end, spans):
+        _deeper(text, line_end, column, spans)
+
+
+def _plain_end(text, left, line_end):
+    comment = text.find(" #", left, line_end)
+    end = comment if comment >= 0 else line_end
+    while end > left and text[end - 1] in BLANK:
+        end -= 1
+    return end
+
+
+def _string_end(text, left, end):
+    """The end of a plain value, before the quotes that are around its key too."""
+    before = text[text.rfind("\n", 0, left) + 1:left].replace('\\"', "")
+    if text[end - 1:end] == "'" and text.count("'", left, end) == 1 and before.count("'") % 2:
+        return end - 1
+    position = text.find('"', left, end) if before.count('"') % 2 else -1
+    while position >= 0:
+        if text[position - 1] != "\\" and text[position + 1:position + 2] in tuple(BLANK + ",]}:'") + ("",):
+            return position
+        position = text.find('"', position + 1, end)
+    return end
+
+
+def _flow_end(text, left, line_end):
+    """Where a plain scalar of a flow collection ends; it may go on below, as long as nothing there looks like another thing."""
+    while True:
+        stops = [at for at in (text.find(mark, left, line_end) for mark in (",", "}", "]", " #")) if at >= 0]
+        if stops or line_end >= len(text):
+            return min(stops or [line_end])
+        further = text[line_end + 1:line_end_of(text, line_end + 1)].replace("}", ",").replace("]", ",").partition(",")[0]
+        if not further.strip() or ":" in further or "=" in further:
+            return line_end
+        left, line_end = line_end + 1, line_end_of(text, line_end + 1)
+
+
+def _deeper(text, line_end, column, spans):
+    """The lines below that are indented further than the key: the rest of its scalar."""
+    position = line_end + 1
+    while position < len(text):
+        end = line_end_of(text, position)
+        line = text[position:end]
+        if line.strip():
+            if len(line) - len(line.lstrip(" ")) <= column:
+                return
+            lines(text, position, end, spans)
+        position = end + 1
+
+
+def _below(text, line_end, column, spans, flow):
+    """Mask what the lines below hold for a key or dash with nothing behind it; is there anything?"""
+    line = line_end + 1
+    while line < len(text) and (text[line:line_end_of(text, line)].strip() or "#").startswith("#"):
+        line = line_end_of(text, line) + 1
+    if line >= len(text):
+        return False
+    position = line
+    while text[position] in BLANK:
+        position += 1
+    if position - line >= column and _dashed(text, position):
+        _sequence(text, position, spans)
+    elif position - line > column or flow == "line":
+        _nested(text, position, column, spans, flow)
+    elif quoted(text, position):  # JSON, which is not indented
+        node(text, position, column, spans)
+    else:
+        return False
+    return True
+
+
+def _dashed(text, position):
+    return text[position:position + 1] == "-" and text[position + 1:position + 2] in tuple(BLANK) + ("",)
+
+
+def _sequence(text, dash, spans):
+    """Mask the scalar items of the sequence that begins with this dash."""
+    line = text.rfind("\n", 0, dash) + 1
+    indent = here = dash - line
+    bare = text[dash:line_end_of(text, dash)]
+    while True:
+        if here == indent and bare.strip():
+            if not _dashed(text, line + indent):
+                return
+            _nested(text, blanks(text, line + indent + 1), indent, spans, "")
+        line = line_end_of(text, line) + 1
+        if line >= len(text):
+            return
+        bare = text[line:line_end_of(text, line)].lstrip(" ")
+        here = line_end_of(text, line) - line - len(bare)
+        if bare.startswith("#"):
+            bare = ""
+        if bare.strip() and here < indent:
+            return
+
+
+def _nested(text, left, column, spans, flow):
+    if spans.depth >= DEEPEST:  # nobody writes so
+        add(text, left, line_end_of(text, left), spans)
+        _deeper(text, line_end_of(text, left), column, spans)
+        return
+    spans.depth += 1
+    node(text, left, column, spans, flow)
+    spans.depth -= 1
+
+
+def _collection(text, left, line_end, spans):
+    """Mask the items of the flow sequence that begins here, and leave a mapping alone; False for a word that only begins like them."""
+    if text[left:left + 1] == "{":
+        inner = text[left + 1:line_end].partition("}")[0].strip()
+        return not inner or inner.startswith("#") or ":" in inner or "=" in inner
+    end = _closed(text, left, line_end, spans) if text[left:left + 1] == "[" else -1
+    if end >= 0:
+        _items(text, left + 1, end, spans)
+    return end >= 0
+
+
+def _closed(text, left, line_end, spans):
+    """Where the sequence ends that begins here, the line's end where it does not; -1 if there are letters behind it."""
+    depth, position, end = 0, left, min(len(text), left + min(FAR, spans.budget))
+    while position < end:
+        char = text[position]
+        if char in QUOTES and text[position - 1] in BLANK + "[{,:":
+            position = closing(text, position)
+        elif char == "#" and text[position - 1] in BLANK:
+            position = line_end_of(text, position)
+        elif char in "[{":
+            depth += 1
+        elif char in "]}":
+            depth -= 1
+            if depth == 0:
+                spans.budget -= position - left
+                return position if text[position + 1:position + 2] in tuple(BLANK + ",]}\"'\\#;:)") + ("",) else -1
+        position += 1
+    spans.budget -= end - left
+    return -1 if spans.budget <= 0 else line_end if end == len(text) else end
+
+
+def _items(text, left, end, spans):
+    """Mask the scalars of a flow sequence, of those within it too."""
+    while left < end:
+        if text[left] in BLANK + "[],":
+            left += 1
+            continue
+        if text[left] == "#":
+            left = line_end_of(text, left)
+            continue
+        left = properties(text, left, "line")
+        inside, stop = quoted(text, left), left
+        if inside:
+            if text[blanks(text, inside[2]):][:1] != ":":
+                add(text, inside[0], min(inside[1], end), spans)
+            left = max(left + 1, inside[2])
+        elif text[left:left + 1] == "{":
+            left = max(left + 1, _closed(text, left, end, spans))
+        else:
+            while stop < end and text[stop] not in ",[]{}" and text[stop:stop + 2] not in (" #", "\n#"):
+                stop += 1
+            word = text[left:stop].strip()
+            if ": " not in word and not word.endswith(":") and not (word.startswith("*") and _alias(text, left, spans)):
+                add(text, left, stop, spans)
+            left = max(left + 1, stop)
+
+
+def _alias(text, left, spans):
+    """Is this an alias, whose anchor is to be masked then, or masked already?"""
+    end = left + 1
+    while end < len(text) and text[end] in NAME:
+        end += 1
+    name = text[left + 1:end]
+    if name and "&" + name in text:
+        if name not in spans.names:
+            spans.names.append(name)
+        return True
+    while end < len(text) and text[end] not in BLANK + ",]}\"'":
+        end += 1
+    return not text[left:end].strip("*")

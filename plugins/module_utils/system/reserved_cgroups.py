@@ -1,0 +1,75 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: whether the cgroups exist that a kubelet is to limit."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+import re
+
+from . import files, yaml_scalars as kubeconfig, procfs
+
+KEYS = (
+    ("kubeReservedCgroup", "kube-reserved-cgroup"),
+    ("systemReservedCgroup", "system-reserved-cgroup"),
+)
+# Those without which every kubelet says that a cgroup of v1 does not exist.
+CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
+SLICE = ".slice"
+_PLAIN = re.compile(r"/?[\w.@:-]{1,200}(?:/[\w.@:-]{1,200}){0,20}/?")
+
+
+def cgroups(kubelet, mountinfo=None):
+    """[{name, driver, path, missing}]: the folders that are not there, None if unseen."""
+    names = sorted(set(name for name in _names(kubelet) if name and _PLAIN.fullmatch(name)))
+    mounts = (
+        _mounts(files.whole("/proc/self/mountinfo") or "" if mountinfo is None else mountinfo)
+        if names
+        else []
+    )
+    return [
+        {"name": name, "driver": driver, "path": path, "missing": _missing(mounts, path)}
+        for name in names
+        for driver, path in (("cgroupfs", "/" + name.strip("/")), ("systemd", systemd_path(name)))
+    ]
+
+
+def _names(kubelet):
+    """What its command line or its files name, by the last word."""
+    argv = kubelet.get("argv") or []
+    records = [kubelet.get("config") or {}] + (kubelet.get("config_dropins") or [])
+    for key, flag in KEYS:
+        told = [kubeconfig.top(one.get("text") or "", key) for one in records]
+        yield procfs.flag(argv, flag) or ([one for one in told if one] or [None])[-1]
+
+
+def systemd_path(name):
+    """The folder that a kubelet with the systemd driver makes of a name: a slice within slices."""
+    base = os.path.basename(name.rstrip("/"))
+    stem = base[: -len(SLICE)] if base.endswith(SLICE) else base
+    parts = stem.split("-")
+    return "/" + "/".join("-".join(parts[:count]) + SLICE for count in range(1, len(parts) + 1))
+
+
+def _mounts(mountinfo):
+    """[(mount point, the file that shows a cgroup)] of the hierarchies that a kubelet looks at."""
+    found = []
+    for line in mountinfo.splitlines():
+        before, dummy, after = line.partition(" - ")
+        fields, kind = before.split(" "), after.split(" ")
+        if len(fields) < 5:
+            continue
+        if kind[0] == "cgroup" and any(one in CONTROLLERS for one in kind[-1].split(",")):
+            found.append((fields[4], ""))
+        elif kind[0] == "cgroup2" and fields[4] == "/sys/fs/cgroup":
+            found.append((fields[4], "/cgroup.controllers"))
+    return found
+
+
+def _missing(mounts, path):
+    if not mounts:
+        return None
+    return [mount + path for mount, shows in mounts if not os.path.exists(mount + path + shows)]

@@ -1,0 +1,138 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the container runtime of this node, asked by whatever tool is there, with a time limit."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import json
+import os
+import re
+import stat
+
+from . import command, files
+from ..collectors.node import runtime as collected
+
+SECONDS = 10
+PAUSE_IMAGE = re.compile(r"(^|/)pause(-[a-z0-9]+)?:[^/@]+\Z")  # of a container that only waits
+USUAL = ("/var/run/dockershim.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/cri-dockerd.sock")
+FOLDERS = command.PATH.split(":") + ["/opt/bin", "/var/lib/rancher/rke2/bin"]
+
+
+class RuntimeDown(Exception):
+    """It does not answer; one clause."""
+
+
+class Runtime:
+    """Its socket, and the tool that asks it: crictl, ctr, docker or none."""
+
+    def __init__(self, socket, tool=None, path=None):
+        self.socket = socket
+        self.tool = tool
+        self.path = path
+
+    def demand(self):
+        """It answers within the time limit, or RuntimeDown."""
+        if self.socket is None:
+            raise RuntimeDown("no socket of a container runtime was found")
+        if self.tool is None:
+            _connect(self.socket)
+            return
+        words = {"crictl": ["version"], "ctr": ["version"], "docker": ["version", "--format", "{{.Server.Version}}"]}
+        try:
+            told = self._run(words[self.tool])
+        except command.CommandError as error:
+            raise RuntimeDown("%s (%s)" % (error, self.socket))
+        if self.tool == "ctr" and "Server" not in told:
+            raise RuntimeDown("containerd does not answer at %s" % self.socket)
+
+    def has_image(self, image):
+        """Whether it can start a container of this image without fetching it; None when no tool is there to tell."""
+        if self.tool is None:
+            return None
+        words = {"crictl": ["inspecti", image], "ctr": ["-n", "k8s.io", "images", "ls", "-q", "name==" + normalised(image)],
+                 "docker": ["images", "-q", "--no-trunc", image]}
+        try:
+            return bool(self._run(words[self.tool]).strip())
+        except command.Silent:
+            return False
+        except command.CommandError as error:
+            raise RuntimeDown(str(error))
+
+    def images(self):
+        """Names of the images that it has; RuntimeDown where it does not tell."""
+        words = {"crictl": ["images", "-o", "json"], "ctr": ["-n", "k8s.io", "images", "ls", "-q"],
+                 "docker": ["images", "--format", "{{.Repository}}:{{.Tag}}"]}
+        if self.tool is None:
+            raise RuntimeDown("neither crictl nor another tool that asks it is there")
+        try:
+            told = self._run(words[self.tool])
+            found = [name for one in json.loads(told)["images"] for name in one.get("repoTags") or []] if self.tool == "crictl" else told.split()
+        except command.CommandError as error:
+            raise RuntimeDown(str(error))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise RuntimeDown("what %s says of its images cannot be read" % self.tool)
+        return [str(name) for name in found]
+
+    def _run(self, words):
+        where = {"crictl": ["--runtime-endpoint", "unix://" + self.socket, "--image-endpoint", "unix://" + self.socket,
+                            "--timeout", "%ds" % SECONDS], "ctr": ["--address", self.socket], "docker": []}
+        return command.run([self.path] + where[self.tool] + words, SECONDS)
+
+
+def find(kubelet):
+    """The runtime that this kubelet (evidence of its collector) uses."""
+    socket = collected.endpoint(kubelet) or next((path for path in USUAL if _is_socket(path)), None)
+    tools = ["crictl"]
+    if socket and "docker" in socket:
+        tools = ["crictl", "docker"]
+    elif socket and "containerd" in socket:
+        tools = ["crictl", "ctr"]
+    for tool in tools:
+        path = _program(tool)
+        if socket and path:
+            return Runtime(socket, tool, path)
+    return Runtime(socket)
+
+
+def _is_socket(path):
+    try:
+        return stat.S_ISSOCK(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _program(name):
+    for folder in os.environ.get("PATH", "").split(":") + FOLDERS:
+        path = os.path.join(folder, name)
+        if folder.startswith("/") and os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _connect(path):
+    import socket
+    plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        plain.settimeout(SECONDS)
+        plain.connect(path)
+    except OSError as error:
+        raise RuntimeDown("%s does not answer (%s)" % (path, files.one_line(error.strerror or error)))
+    finally:
+        plain.close()
+
+
+def normalised(image):
+    """The full name under which containerd's CRI keeps an image."""
+    first, slash, dummy = image.partition("/")
+    if not slash:
+        image = "docker.io/library/" + image
+    elif not ("." in first or ":" in first or first == "localhost"):
+        image = "docker.io/" + image
+    name, at, digest = image.partition("@")
+    folder, slash, last = name.rpartition("/")
+    if at:
+        return folder + slash + last.partition(":")[0] + at + digest
+    return name if ":" in last else name + ":latest"

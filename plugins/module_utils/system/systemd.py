@@ -1,0 +1,262 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what systemd says of a unit, and the command line that it would start."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import re
+
+from . import command, files
+
+PROPERTIES = ("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "MainPID", "NeedDaemonReload", "NRestarts",
+              "ExecMainStatus", "FragmentPath", "DropInPaths", "ExecStart", "Environment", "EnvironmentFiles")
+UNPRINTABLE = "[unprintable]"
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
+_BYTES = re.compile(r"(?:\\x[0-9a-f]{2})+")
+
+
+_told = {}  # (names, properties) of a question -> its answer, once that was learnt
+_states = {}  # name -> what is-enabled says of it, once that was learnt
+
+
+def show(names, properties=PROPERTIES, seconds=5):
+    """{unit name: {property: [values]}} of these units, by one systemctl, or by the one that asked for several collectors."""
+    answer = _told.get((tuple(names), tuple(properties)))
+    return _shown(names, properties, seconds) if answer is None else answer
+
+
+def ask(questions, seconds=2):
+    """Answers to these questions, each (names, properties, whether is-enabled is asked too), by one systemctl, or two; for learn().
+
+    It is asked what show() and enabled() would ask one by one. Where systemd does not answer in that time, nothing is known.
+    """
+    names = [name for question in questions for name in question[0]]
+    properties = [name for question in questions for name in question[1]]
+    blocks, told, states = _shown(sorted(set(names)), sorted(set(properties + ["Names"])), seconds / 2.0), [], {}
+    for names, properties, dummy in questions:
+        of = [one for name in names for one in sorted(blocks) if _is(name, one, blocks[one])]
+        found = [(one, dict((key, blocks[one][key]) for key in properties if key in blocks[one])) for one in of]
+        told.append((tuple(names), tuple(properties), dict(found)))
+    there = sorted(set(name for names, dummy, asked in questions if asked for name in names if name in blocks and unit(blocks[name])))
+    try:
+        lines = command.run(["systemctl", "is-enabled"] + there, seconds / 3.0).splitlines() if there else ()
+    except (command.CommandError, OSError):
+        lines = ()
+    if len(lines) == len(there):  # of a unit without a file it says nothing
+        states = dict(zip(there, [line.strip() for line in lines]))
+    return told, states
+
+
+def learn(answers):
+    """show() and enabled() have these answers from now on, in this process and its children: for a program that looks once and ends."""
+    told, states = answers
+    _told.update(((names, properties), blocks) for names, properties, blocks in told)
+    _states.update(states)
+
+
+def _is(asked, name, block):
+    return name.endswith(asked[1:]) if asked.startswith("*") else asked == name or asked in block.get("Names", [""])[0].split()
+
+
+def _shown(names, properties, seconds):
+    # The root's mount unit is called -.mount, which systemctl takes for an option.
+    end = ["--"] if any(name.startswith("-") for name in names) else []
+    text = command.run(["systemctl", "show", "--no-pager", "-p", ",".join(properties)] + end + list(names), seconds)
+    return dict((one["Id"][0], one) for one in parse(text) if "Id" in one)
+
+
+def enabled(name, seconds=5):
+    """Its state by its files as they are now; UnitFileState of `show` is as systemd knew it before an enable or disable without a reload."""
+    return _states.get(name) or command.run(["systemctl", "is-enabled", name], seconds).strip().partition("\n")[0]
+
+
+def parse(text):
+    """The blocks of `systemctl show`: a property may come several times (EnvironmentFiles, one per file).
+
+    Old ones (RHEL 7 has 219) call that EnvironmentFile, some with an empty line after it that ends no block, and write a unit's name as if its
+    backslashes had to be escaped.
+    """
+    blocks, last = [{}], ""
+    for line in text.splitlines():
+        before, (last, equal, value) = last, line.partition("=")
+        if equal:
+            plain = value if last == "Environment" else value.replace("\\x5cx", "\\x")
+            blocks[-1].setdefault("EnvironmentFiles" if last == "EnvironmentFile" else last, []).append(plain)
+        elif not line and before != "EnvironmentFile":
+            blocks.append({})
+    return [block for block in blocks if block]
+
+
+def unit(block):
+    """The evidence of one unit; None when there is no such unit."""
+    def one(name):
+        return block.get(name, [""])[0]
+
+    if one("LoadState") == "not-found" and one("ActiveState") in ("inactive", ""):
+        return None
+    return {
+        "name": one("Id"), "load_state": one("LoadState"), "active_state": one("ActiveState"), "sub_state": one("SubState"),
+        "unit_file_state": one("UnitFileState"), "result": one("Result"), "main_pid": _number(one("MainPID")),
+        "need_daemon_reload": one("NeedDaemonReload") == "yes", "n_restarts": _number(one("NRestarts")),
+        "exec_main_status": _number(one("ExecMainStatus")), "fragment_path": one("FragmentPath") or None,
+        "drop_in_paths": [path for value in block.get("DropInPaths", []) for path in words(value)],
+    }
+
+
+def _number(value):
+    return int(value) if value.isdecimal() and len(value) <= 20 else None
+
+
+def start_words(block):
+    """The words of ExecStart as they stand there; [] when the unit starts nothing."""
+    starts = [value for value in block.get("ExecStart", []) if "argv[]=" in value]
+    return words(starts[-1].split("argv[]=", 1)[1].split(" ; ", 1)[0]) if starts else []
+
+
+def split_variables(block):
+    """The variables of ExecStart whose values become words of their own: $NAME, in their order."""
+    return [word[1:] for word in start_words(block) if word.startswith("$") and not word.startswith(("${", "$$"))]
+
+
+def variables(block):
+    """The names of all variables of ExecStart: $NAME, ${NAME} and those within a word."""
+    return set(found for word in start_words(block) for found in _VARIABLE.findall(word))
+
+
+def values_of_others(data, used):
+    """[[start, end]] of the values, in the bytes of a file of EnvironmentFiles=, of variables that are not among those used."""
+    spans, position, hidden = [], 0, False
+    for line in data.split(b"\n"):
+        bare = line.strip()
+        goes_on, start = position > 0 and data[:position - 1].endswith(b"\\"), 0
+        if not goes_on:
+            name, equal, _value = bare.partition(b"=")
+            hidden = bool(equal) and name[:1] not in b"#;" and name.strip().decode("utf-8", "replace") not in used
+            start = line.find(b"=") + 1
+        end = len(line.rstrip())
+        end = end - 1 if line[:end].endswith(b"\\") else end
+        while start < end and line[start:start + 1] in b" \t":
+            start += 1
+        if hidden and start < end:
+            spans.append([position + start, position + end])
+        position += len(line) + 1
+    return spans
+
+
+def environment_paths(block):
+    """The files of EnvironmentFiles=, in their order."""
+    return [value.rpartition(" (ignore_errors=")[0] or value for value in block.get("EnvironmentFiles", [])]
+
+
+def command_line(block, read=files.text):
+    """The argv that ExecStart would have, its variables replaced as systemd does; [] when the unit starts nothing."""
+    variables = environment(block, read)
+    result = []
+    for word in start_words(block):
+        if word.startswith("$") and not word.startswith(("${", "$$")):
+            result += words(variables.get(word[1:], ""))
+        else:
+            result.append(_expanded(word, variables))
+    return result
+
+
+def environment(block, read=files.text):
+    """Environment= and then the files of EnvironmentFiles=, in which a later one wins."""
+    given = [word for value in block.get("Environment", []) for word in _assignments(value)]
+    variables = {}
+    for word in _written(block, read) if UNPRINTABLE in given else given:
+        name, equal, text = word.partition("=")
+        if equal:
+            variables[name] = text
+    for path in environment_paths(block):
+        variables.update(environment_file(read(path) or ""))
+    return variables
+
+
+def _assignments(value):
+    """The words of Environment=: in double quotes where they need some, or, by an old systemd, with a blank in them as \\x20 and quotes as they are."""
+    if value.startswith('"') or ' "' in value:
+        return words(value)
+    return [_BYTES.sub(lambda found: bytearray.fromhex(found.group().replace("\\x", "")).decode("utf-8", "replace"), word) for word in value.split()]
+
+
+def _written(block, read):
+    """The words of Environment= by the unit's files: RHEL 8's systemd, and 240 until it learned to quote, shows none that has a blank in it."""
+    found = []
+    for path in block.get("FragmentPath", []) + [one for value in block.get("DropInPaths", []) for one in words(value)]:
+        section = ""
+        for dummy, line in joined(read(path) or ""):
+            name, equal, value = line.partition("=")
+            section = line if line.startswith("[") else section
+            if equal and section == "[Service]" and name.strip() == "Environment":
+                found = found + words(value) if value.strip() else []
+    return found
+
+
+def joined(text, comments="#;"):
+    """[(number of its first line, line)] without comments; a backslash at its end continues a line, also past a comment."""
+    found, begun, parts = [], 0, []
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.strip()
+        if line and line[0] in comments:
+            continue
+        begun = begun or number
+        parts.append(line[:-1] if line.endswith("\\") else line)
+        if not line.endswith("\\"):
+            found.append((begun, " ".join(parts).strip()))
+            begun, parts = 0, []
+    return found + ([(begun, " ".join(parts).strip())] if parts else [])
+
+
+def environment_file(text):
+    """NAME=value lines as systemd reads them: comments, quotes, a backslash that continues a line."""
+    variables = {}
+    for line in text.replace("\\\n", "").splitlines():
+        name, equal, value = line.strip().partition("=")
+        if equal and name and name[0] not in "#;":
+            value = value.strip()
+            # Quotes around the whole are taken off; those within belong to the words that $NAME is split into.
+            if len(value) > 1 and value[0] in "\"'" and value.find(value[0], 1) == len(value) - 1:
+                value = value[1:-1]
+            variables[name.strip()] = value
+    return variables
+
+
+def words(text):
+    """The text split as systemd and a shell split it: white space, quotes, backslashes."""
+    result, word, quote, position = [], None, "", 0
+    while position < len(text):
+        char = text[position]
+        if char == "\\" and quote != "'" and position + 1 < len(text):
+            position += 1
+            word = (word or "") + text[position]
+        elif quote:
+            if char == quote:
+                quote = ""
+            else:
+                word += char
+        elif char in "\"'":
+            quote, word = char, word or ""
+        elif char in " \t\n":
+            if word is not None:
+                result.append(word)
+            word = None
+        else:
+            word = (word or "") + char
+        position += 1
+    return result + ([word] if word is not None else [])
+
+
+def _expanded(word, variables):
+    begin = word.find("${")
+    while begin >= 0:
+        end = word.find("}", begin)
+        if end < 0:
+            break
+        value = variables.get(word[begin + 2:end], "")
+        word = word[:begin] + value + word[end + 1:]
+        begin = word.find("${", begin + len(value))
+    return word.replace("$$", "$")

@@ -1,0 +1,180 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the conditions and asserts of a unit, and whether they hold now.
+
+`systemctl show` does not print them (up to 257 at least): busctl does, and where there is no
+busctl the unit's files are read.
+"""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+import stat
+
+from . import command, files, systemd as unit
+from .command import CommandError
+
+OBJECT = "/org/freedesktop/systemd1/unit/"
+MASKED = "*" * 12
+MAX, LONGEST = 40, 300
+
+
+def checks(name, written, seconds, on_bus=True):
+    """(its conditions and asserts, where they were read): by busctl, else by the unit's files."""
+    told = [_by_bus(name, what, seconds) for what in ("Conditions", "Asserts")] if on_bus else []
+    if told and None not in told:
+        rows, source = told[0] + told[1], "busctl"
+    else:
+        rows, source = _by_files(written), "files"
+    return [_check(row, written) for row in rows[:MAX]], source
+
+
+def _by_bus(name, what, seconds):
+    """[(type, trigger, negate, parameter, result)]; None where busctl does not tell."""
+    argv = ["busctl", "--system", "get-property", "org.freedesktop.systemd1", OBJECT + label(name),
+            "org.freedesktop.systemd1.Unit", what]
+    try:
+        return rows_of(command.run(argv, seconds))
+    except (CommandError, OSError):
+        return None
+
+
+def label(name):
+    """A unit's name as a part of an object's path."""
+    found = ""
+    for index, char in enumerate(name.encode("utf-8", "surrogateescape")):
+        letter = chr(char)
+        plain = char < 128 and (letter.isalpha() or (letter.isdigit() and index > 0))
+        found += letter if plain else "_%02x" % char
+    return found
+
+
+def rows_of(text):
+    """The rows of `a(sbbsi) N "Type" trigger negate "parameter" result`; None for other text."""
+    words = unit.words(text)
+    if len(words) < 2 or words[0] != "a(sbbsi)" or not words[1].isdecimal():
+        return None
+    rows, rest = [], words[2:]
+    while len(rest) >= 5:
+        kind, trigger, negate, parameter, result = rest[:5]
+        last = {"1": True, "-1": False}.get(result)  # 0: not tested; else an error
+        rows.append((kind, trigger == "true", negate == "true", parameter, last))
+        rest = rest[5:]
+    return rows if len(rows) == int(words[1]) else None
+
+
+def _by_files(written):
+    """The same from the lines of [Unit]; an empty value takes back all those before it."""
+    found = {"Condition": [], "Assert": []}
+    for section, key, value, dummy_path, dummy_line in written:
+        kind = next((kind for kind in found if section == "[Unit]" and key.startswith(kind)), None)
+        if kind and not value:
+            found[kind] = []
+        elif kind:
+            trigger = value.startswith("|")
+            bare = value[1:].strip() if trigger else value
+            negate = bare.startswith("!")
+            bare = bare[1:].strip() if negate else bare
+            found[kind].append((key, trigger, negate, bare, None))
+    return found["Condition"] + found["Assert"]
+
+
+def _check(row, written):
+    """{text, assert, trigger, met, last, seen, path, line} of one condition or assert.
+
+    met: whether it holds now, None where this cannot tell; last: what systemd found.
+    """
+    kind, trigger, negate, parameter, last = row
+    marks = ("|" if trigger else "") + ("!" if negate else "")
+    bare = kind[len("Assert"):] if kind.startswith("Assert") else kind[len("Condition"):]
+    # What a file says may hold a specifier (%), which systemd has replaced.
+    holds, seen = (None, "") if "%" in parameter else holds_now(bare, parameter)
+    place = _place(written, kind, marks + parameter)
+    if bare == "Environment":  # NAME=VALUE, and a value may be a secret
+        name, equal, dummy = parameter.partition("=")
+        parameter = name + equal + (MASKED if equal else "")
+    return {"text": files.one_line("%s=%s%s" % (kind, marks, parameter), LONGEST),
+            "assert": kind.startswith("Assert"), "trigger": trigger,
+            "met": None if holds is None else holds != negate, "last": last,
+            "seen": files.one_line(seen, LONGEST), "path": place[0], "line": place[1]}
+
+
+def holds_now(kind, parameter):
+    """(whether such a check of a path holds now, what is there); None where it cannot be told."""
+    if kind == "PathExistsGlob":
+        return matches(parameter)
+    test = TESTS.get(kind)
+    if test is None or not parameter.startswith("/"):
+        return None, ""
+    try:
+        return test(parameter)
+    except OSError as error:
+        gone = files.reason(error) == "missing"
+        return (False if gone else None), "%s %s" % (
+            parameter, "is missing" if gone else "cannot be read (%s)" % files.reason(error))
+
+
+def matches(pattern):
+    import glob  # brings re
+    found = next(glob.iglob(pattern), None)
+    return found is not None, "" if found else "nothing matches %s" % pattern
+
+
+def _exists(path):
+    os.stat(path)
+    return True, "%s exists" % path
+
+
+def directory(path):
+    found = stat.S_ISDIR(os.stat(path).st_mode)
+    return found, "%s is %sa directory" % (path, "" if found else "not ")
+
+
+def _link(path):
+    found = stat.S_ISLNK(os.lstat(path).st_mode)
+    return found, "%s is %sa symbolic link" % (path, "" if found else "not ")
+
+
+def _mount(path):
+    real = os.path.realpath(path)
+    os.stat(real)
+    found = os.path.ismount(real)
+    return found, "%s is %sa mount point" % (path, "" if found else "not ")
+
+
+def _writable(path):
+    found = not os.statvfs(path).f_flag & os.ST_RDONLY
+    return found, "the file system of %s is %s" % (path, "writable" if found else "read-only")
+
+
+def _filled(path):
+    found = bool(os.listdir(path))
+    return found, "%s is %sempty" % (path, "not " if found else "")
+
+
+def _file_filled(path):
+    now = os.stat(path)
+    found = stat.S_ISREG(now.st_mode) and now.st_size > 0
+    return found, "%s is %s" % (path, "a file with content" if found else "empty or no file")
+
+
+def executable(path):
+    now = os.stat(path)
+    found = stat.S_ISREG(now.st_mode) and bool(now.st_mode & 0o111)
+    return found, "%s is %s" % (path, "executable" if found else "not an executable file")
+
+
+TESTS = {"PathExists": _exists, "PathIsDirectory": directory, "PathIsSymbolicLink": _link,
+         "PathIsMountPoint": _mount, "PathIsReadWrite": _writable, "DirectoryNotEmpty": _filled,
+         "FileNotEmpty": _file_filled, "FileIsExecutable": executable}
+
+
+def _place(written, key, value):
+    """(path, line) of the last line that sets this; (None, None) where no file shows it so."""
+    for dummy, other, text, path, line in reversed(written):
+        if other == key and value in (text, text.strip('"'), text.replace(" ", "")):
+            return path, line
+    return None, None

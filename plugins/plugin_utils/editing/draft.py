@@ -1,0 +1,330 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: one YAML or JSON file while it is edited, and the proof that only that much changed."""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from ..parsers import pod_manifest as manifest
+
+BY_HAND = "make this change by hand"
+# What ends a line for YAML but not for an editor: line numbers and whole lines would mean different things.
+_ODD_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+_TEMPLATE = re.compile(r"\{\{|\{%")
+_EXPLICIT_KEY = re.compile(r"(?:^|[\s\-,{\[])\?[ \t]*$")
+
+
+class EditRefused(ValueError):
+    """Nothing is changed. Its text is one sentence: the place, why, and the way out."""
+
+    def __init__(self, path: str, line: int | None, why: str, way_out: str) -> None:
+        where = path if line is None else f"{path}, line {line}"
+        super().__init__(f"{where}: {why}; {way_out}")
+        self.path = path
+        self.line = line
+        self.why = why
+        self.way_out = way_out
+
+
+class Splice(NamedTuple):
+    """Bytes start..end of the true file, what must stand there, and what shall."""
+
+    start: int
+    end: int
+    old: bytes
+    new: bytes
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What is to be written. No splices: the file says already what it should.
+
+    sha256: of the true former bytes. text: the file afterwards, masked where the evidence was. line: 1-based, where the
+    change is (or what is in effect stands); old_line, new_line: that line before and after, None where it is not.
+    """
+
+    path: str
+    sha256: str
+    splices: tuple[Splice, ...]
+    text: str
+    diff: str
+    line: int
+    old_line: str | None
+    new_line: str | None
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.splices)
+
+    def change(self) -> dict[str, Any]:
+        return change_of(self.path, self.sha256, self.splices)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file as evidence holds it. masked: byte spans whose true bytes the evidence does not have."""
+
+    text: str
+    path: str = "the file"
+    sha256: str = ""
+    masked: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Source:
+        """From a File record of the evidence. Raises EditRefused when it does not hold the whole text."""
+        path = str(record.get("path") or "the file")
+        again = "collect this node's evidence again"
+        if record.get("error"):
+            raise EditRefused(path, None, f"it could not be read ({record['error']})", again)
+        if record.get("truncated"):
+            raise EditRefused(path, None, "the evidence holds only its beginning", BY_HAND)
+        text = record.get("text")
+        if record.get("binary") or not isinstance(text, str):
+            raise EditRefused(path, None, "it is not UTF-8 text", "replace it by a file that is")
+        size, held = record.get("size"), len(text.encode("utf-8", "replace"))
+        if isinstance(size, int) and size != held:
+            raise EditRefused(path, None, f"the evidence holds {held} of its {size} bytes", again)
+        return cls(text, path, str(record.get("sha256") or ""), tuple(_spans(path, record.get("masked") or ())))
+
+    def hides(self, start: int, end: int) -> bool:
+        """Whether bytes that the evidence does not have stand there, or on both sides of what would be put there."""
+        return any(start < last and first < end or first < start == end < last for first, last in self.masked)
+
+
+def _spans(path: str, raw: Sequence[Any]) -> list[tuple[int, int]]:
+    try:
+        return [(int(start), int(end)) for start, end in raw]
+    except (TypeError, ValueError) as exc:
+        raise EditRefused(path, None, "the evidence does not say which of its bytes are masked", BY_HAND) from exc
+
+
+class Draft:
+    """One file while it is edited.
+
+    root: the composed document. An edit records splices, and changes these nodes into what must be read afterwards:
+    finish() applies the splices, composes again, and compares both trees node by node.
+    """
+
+    def __init__(self, source: Source | str) -> None:
+        self.source = source if isinstance(source, Source) else Source(source)
+        self._mark = "\ufeff" if self.source.text.startswith("\ufeff") else ""
+        self._data = self._bytes()
+        # Places count from behind the byte order mark; asterisks of masks are letters here, so that it parses.
+        self.body = manifest.parseable(self.source.text, self.source.masked)[len(self._mark):]
+        self.eol = "\r\n" if "\r\n" in self.body else "\n"
+        self._changes: list[tuple[int, int, str]] = []
+        root = self._compose()
+        self.refuse_marks(root)
+        self.root: MappingNode = root
+        self.after: Node | None = None
+
+    def _bytes(self) -> bytes:
+        try:
+            data = self.source.text.encode("utf-8")
+        except UnicodeEncodeError:
+            self.refuse(None, "it is not UTF-8 text", "replace it by a file that is")
+        masked = sorted(self.source.masked)
+        if any(not 0 <= start <= end <= len(data) for start, end in masked):
+            self.refuse(None, "the evidence does not say which of its bytes are masked", BY_HAND)
+        if masked and not self.source.sha256:
+            self.refuse(None, "the evidence masks secrets and has no digest of the true bytes", BY_HAND)
+        if odd := _ODD_BREAK.search(self.source.text):
+            self.refuse(self.source.text.count("\n", 0, odd.start()) + 1,
+                        f"a line ends with {odd.group()!r} instead of a newline", "convert the file's line ends")
+        return data
+
+    def _compose(self) -> MappingNode:
+        try:
+            root = manifest.compose(self.body)
+        except manifest.ManifestError as exc:
+            if found := _TEMPLATE.search(self.body):
+                self._refuse_template(found)
+            self.refuse(exc.line, f"it is no valid YAML ({exc.problem})", "correct it by hand")
+        if not isinstance(root, MappingNode):
+            why = "the file is empty" if root is None else "its document is no mapping"
+            self.refuse(None, why, "correct it by hand")
+        if found := _TEMPLATE.search(self.body, 0, root.end_mark.index):
+            self._refuse_template(found)
+        return root
+
+    def _refuse_template(self, found: re.Match[str]) -> NoReturn:
+        self.refuse(self.body.count("\n", 0, found.start()) + 1, f"{found.group()} makes it a template",
+                    "change the template, or what it is rendered from")
+
+    def refuse(self, place: Node | int | None, why: str, way_out: str = BY_HAND) -> NoReturn:
+        line = place.start_mark.line + 1 if isinstance(place, Node) else place
+        raise EditRefused(self.source.path, line, why, way_out)
+
+    def refuse_marks(self, node: Node) -> None:
+        """No anchors, aliases, tags and block scalars where we edit: what else hangs on them is not ours to decide."""
+        # What an alias stands for is the anchored node itself, whose place is that of its anchor.
+        first = self.body[node.start_mark.index:node.start_mark.index + 1]
+        if first == "&":
+            self.refuse(node, "an anchor or alias stands around the place to change", "write it out and run again")
+        if first == "!":
+            self.refuse(node, "a YAML tag stands around the place to change", "remove the tag and run again")
+        if isinstance(node, ScalarNode) and node.style in ("|", ">"):
+            self.refuse(node, "a block scalar (| or >) stands at the place to change", "write it on one line")
+
+    def entry(self, mapping: MappingNode, name: str) -> tuple[ScalarNode, Node] | None:
+        """The key and value of name in a mapping on the way to the change. Refuses what makes it ambiguous."""
+        names: set[str] = set()
+        for key, _value in mapping.value:
+            text = key.value if isinstance(key, ScalarNode) else ""
+            if text in names:
+                self.refuse(key, f"the key {text} occurs twice", "remove one of them and run again")
+            if text == "<<":
+                self.refuse(key, "a merge key (<<) stands around the place to change", "write it out and run again")
+            names.add(text)
+        for key, value in mapping.value:
+            if isinstance(key, ScalarNode) and key.value == name:
+                self.refuse_marks(key)
+                if not isinstance(value, ScalarNode):
+                    self.refuse_marks(value)
+                if _EXPLICIT_KEY.search(self.body[self.line_start(key.start_mark.index):key.start_mark.index]):
+                    self.refuse(key, f"the key {name} is written with `?`", f"write it as `{name}:` and run again")
+                return key, value
+        return None
+
+    def line_start(self, place: int) -> int:
+        return self.body.rfind("\n", 0, place) + 1
+
+    def change(self, start: int, end: int, new: str = "") -> None:
+        """Characters start..end of the body become new."""
+        self._changes.append((start, end, new))
+
+    def unchanged(self, node: Node) -> Edit:
+        line = node.start_mark.line + 1
+        shown = _line(self._shown(), line)
+        return Edit(self.source.path, self._digest(), (), self.source.text, "", line, shown, shown)
+
+    def finish(self) -> Edit:
+        """The edit, proven. Raises EditRefused."""
+        changes = _merged(self._changes)
+        if any(one[1] > other[0] for one, other in zip(changes, changes[1:])):
+            self.refuse(None, "two parts of the change overlap")
+        splices = [self._splice(*change) for change in changes]
+        for splice in splices:
+            self._refuse_masked(splice)
+        body = self.body
+        for start, end, new in reversed(changes):
+            body = body[:start] + new + body[end:]
+        try:
+            self.after = manifest.compose(body)
+        except manifest.ManifestError as exc:
+            self.refuse(None, f"the change would not read back ({exc.problem})")
+        if self.after is None or not _same(self.root, self.after):
+            self.refuse(None, "the change would alter more of the file than it owns")
+        return self._edit(splices)
+
+    def _splice(self, start: int, end: int, new: str) -> Splice:
+        first = len((self._mark + self.body[:start]).encode("utf-8"))
+        last = first + len(self.body[start:end].encode("utf-8"))
+        return Splice(first, last, self._data[first:last], new.encode("utf-8"))
+
+    def refuse_masked(self, node: Node) -> None:
+        """What the evidence hides can be neither compared nor replaced."""
+        self._refuse_masked(self._splice(node.start_mark.index, node.end_mark.index, ""))
+
+    def _refuse_masked(self, splice: Splice) -> None:
+        if self.source.hides(splice.start, splice.end):
+            self.refuse(self._data.count(b"\n", 0, splice.start) + 1, "a secret stands at the place to change, and the evidence does not hold it")
+
+    def _edit(self, splices: list[Splice]) -> Edit:
+        before = self._shown()
+        after, text = apply(before, splices), apply(self._data, splices)
+        # The report shows the splice that writes the most, not the comma that makes room for it.
+        main = max(splices, key=lambda splice: (len(splice.new.strip(b" ,\r\n")), len(splice.old)))
+        moved = sum(len(splice.new) - len(splice.old) for splice in splices if splice.start < main.start)
+        lead = len(main.new) - len(main.new.lstrip(b" ,\r\n"))
+        line = after.count(b"\n", 0, main.start + moved + lead) + 1
+        end = main.start + len(main.old)
+        whole = before[:main.start][-1:] in (b"", b"\n") and (main.old.endswith(b"\n") or end == len(before))
+        gone = not main.new and whole
+        return Edit(self.source.path, self._digest(), tuple(splices), text.decode("utf-8"),
+                    unified(self.source.path, before, after), line,
+                    None if b"\n" in main.new else _line(before, line), None if gone else _line(after, line))
+
+    def _digest(self) -> str:
+        return self.source.sha256 or hashlib.sha256(self._data).hexdigest()
+
+    def _shown(self) -> bytes:
+        """The bytes with every masked span masked, whatever the evidence shows there."""
+        shown = bytearray(self._data)
+        for start, end in self.source.masked:
+            shown[start:end] = re.sub(rb"[^\r\n]", b"*", bytes(shown[start:end]))
+        return bytes(shown)
+
+
+def change_of(path: str, sha256: str, splices: Iterable[Splice], kind: str = "splice") -> dict[str, Any]:
+    """Splices as a node is told to make them."""
+    encoded = [[one.start, one.end, *(base64.b64encode(part).decode("ascii") for part in (one.old, one.new))] for one in splices]
+    return {"kind": kind, "path": path, "sha256": sha256, "splices": encoded}
+
+
+def apply(data: bytes, splices: Sequence[Splice]) -> bytes:
+    """data with the splices made; places are those before any of them."""
+    for splice in reversed(splices):
+        data = data[:splice.start] + splice.new + data[splice.end:]
+    return data
+
+
+def _merged(changes: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """In order; removals that overlap become one."""
+    merged: list[tuple[int, int, str]] = []
+    for start, end, new in sorted(changes):
+        if merged and not new and not merged[-1][2] and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]), "")
+        else:
+            merged.append((start, end, new))
+    return merged
+
+
+def _children(node: Node) -> list[Node]:
+    if isinstance(node, MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, SequenceNode) else []
+
+
+def _same(one: Node, other: Node) -> bool:
+    """The same values, tags and order. Aliases may make it a graph with cycles, so each pair is compared once."""
+    seen: set[tuple[int, int]] = set()
+    stack = [(one, other)]
+    while stack:
+        left, right = stack.pop()
+        if (id(left), id(right)) in seen:
+            continue
+        seen.add((id(left), id(right)))
+        if type(left) is not type(right) or left.tag != right.tag:
+            return False
+        if isinstance(left, ScalarNode):
+            if left.value != right.value:
+                return False
+            continue
+        ours, theirs = _children(left), _children(right)
+        if len(ours) != len(theirs):
+            return False
+        stack.extend(zip(ours, theirs))
+    return True
+
+
+def _line(data: bytes, number: int) -> str | None:
+    lines = data.decode("utf-8", "replace").split("\n")
+    return lines[number - 1].rstrip("\r") if number <= len(lines) else None
+
+
+def unified(path: str, before: bytes, after: bytes) -> str:
+    """A unified diff that patch(1) reads, the missing newline at the end of a file included."""
+    old, new = (re.findall(r"[^\n]*\n|[^\n]+", data.decode("utf-8", "replace")) for data in (before, after))
+    lines = difflib.unified_diff(old, new, f"{path} (before)", f"{path} (after)")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

@@ -1,0 +1,150 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: where documents of evidence come from: files, folders of them, runs and bundles, put together.
+
+Slices of a fleet are merged here: of each host the best that any source has. One document is in memory at a time.
+A file that cannot be read costs its host: it counts as one that gave no evidence.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from . import archive
+from .document import EvidenceError, file_name, one_line, parsed, read, stub
+
+BROKEN = "its evidence cannot be read"
+CLUSTER = ".cluster.json"
+Source = tuple[str, Callable[[], dict[str, Any]]]  # the name of a host's file, and what reads its document
+
+
+def stream(paths: Iterable[str | os.PathLike[str]], notices: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The documents of these folders (or of a run's folder with `evidence` in it) and bundles, one in memory at a time.
+
+    For the same host of several folders a real answer beats an unreachable one, which beats one that was not asked;
+    among equals the later counts. notices: takes a sentence for each file that cannot be read; none that can be is an EvidenceError.
+    """
+    chosen = [_best(candidates) for candidates in _by_name(paths).values()]
+    broken: list[EvidenceError] = []
+    for name, load in chosen:
+        try:
+            document = load()
+        except EvidenceError as error:
+            broken.append(error)
+            if len(broken) == len(chosen):
+                raise broken[0] from None
+            document = _unread(name, error)
+            if notices is not None:
+                notices.append(f"{error} {document['host']} counts as a host that gave no evidence.")
+        yield document
+
+
+def _unread(name: str, error: EvidenceError) -> dict[str, Any]:
+    """What stands for a file that cannot be read."""
+    suffix = CLUSTER if name.endswith(CLUSTER) else ".json"
+    host = unquote(name.removesuffix(suffix)) or name
+    document = stub(host, (), "error", f"{BROKEN}: {str(error).rpartition(': ')[2]}")
+    return {**document, "kind": "cluster"} if suffix == CLUSTER else document
+
+
+def finder(paths: Iterable[str | os.PathLike[str]]) -> Callable[[str], dict[str, Any]]:
+    """What gives the document of a host, the one that stream() would give; an empty one where there is none. The folders are looked through once."""
+    several = _by_name(paths)
+
+    def find(host: str) -> dict[str, Any]:
+        candidates = several.get(file_name(host))
+        name, load = _best(candidates) if candidates else ("", dict)
+        try:
+            return load()
+        except EvidenceError as error:
+            return _unread(name, error)
+
+    return find
+
+
+def _by_name(paths: Iterable[str | os.PathLike[str]]) -> dict[str, list[Source]]:
+    several: dict[str, list[Source]] = {}
+    for source in _sources(paths):
+        several.setdefault(source[0], []).append(source)
+    return several
+
+
+def _best(candidates: list[Source]) -> Source:
+    return candidates[0] if len(candidates) == 1 else max(candidates, key=_worth)
+
+
+def _sources(paths: Iterable[str | os.PathLike[str]]) -> Iterator[Source]:
+    for given in paths:
+        path = Path(given).expanduser()
+        if path.is_dir() and (path / "evidence").is_dir():
+            path = path / "evidence"
+        if path.is_file():
+            yield from _packed(path) if _is_archive(path) else [(path.name, partial(read, path))]
+        elif path.is_dir():
+            found = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
+            if not found:
+                raise EvidenceError(f"{path}: no evidence (*.json) in it.")
+            yield from ((file.name, partial(read, file)) for file in found)
+        else:
+            raise EvidenceError(f"{path}: no such folder or bundle.")
+
+
+def _is_archive(path: Path) -> bool:
+    try:
+        return archive.is_archive(path)
+    except OSError as error:
+        raise EvidenceError(f"{path}: {error.strerror}.") from None
+
+
+def _packed(path: Path) -> list[Source]:
+    """What a bundle holds. It is opened once, however often a plan looks a host up in it."""
+    try:
+        state = path.stat()
+        key = (str(path), state.st_mtime_ns, state.st_size, state.st_ino)
+        if key not in _OPENED:
+            _OPENED[key] = _of_bundle(path, archive.documents(path))
+    except archive.ArchiveError as error:
+        raise EvidenceError(f"{path}: {error}") from None
+    except OSError as error:
+        raise EvidenceError(f"{path}: {error.strerror}.") from None
+    return _OPENED[key]
+
+
+_OPENED: dict[tuple[str, int, int, int], list[Source]] = {}
+
+
+def _of_bundle(path: Path, members: dict[str, bytes]) -> list[Source]:
+    found: dict[str, Source] = {}
+    for member, data in members.items():
+        where = f"{path}: evidence/{member}"
+        try:
+            document = parsed(where, zlib.decompress(data))
+        except EvidenceError:
+            found[member] = (member, partial(_unpacked, where, data))
+            continue
+        name = file_name(document["host"], ".cluster.json" if document.get("kind") == "cluster" else ".json")
+        if archive.member_name(name) != archive.FOLDER + member:
+            raise EvidenceError(f"{where}: it is of another host, {one_line(document['host'], 80)!r}.")
+        found[name] = (name, partial(_unpacked, where, data))
+    return list(found.values())
+
+
+def _unpacked(where: str, data: bytes) -> dict[str, Any]:
+    return parsed(where, zlib.decompress(data))
+
+
+def _worth(source: Source) -> tuple[int, str]:
+    order = {"ok": 4, "error": 3, "unreachable": 2}
+    try:
+        document = source[1]()
+    except EvidenceError:
+        return 1, ""
+    return order.get(document["status"], 0), document["collected_at"]

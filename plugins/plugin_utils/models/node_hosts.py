@@ -1,0 +1,101 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: which hosts are nodes, and which Nodes are no host of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from .cluster import Cluster, Host
+from ..evidence.document import NOT_NAMED
+from .result import Coverage
+
+NO_HOST, LIMIT, PATTERN = "no_host", "limit", "pattern"  # why a Node was not audited
+OSTREE = "/run/ostree-booted"  # of the system, whatever runs on it
+
+
+def is_node(host: Host) -> bool | None:
+    """Tell whether a host shows any trace of Kubernetes; None where its evidence does not say."""
+    if host.status != "ok":
+        return None
+    if host.traces is not None and not host.traces and not host.kubelet_unit:
+        return False  # also beside the processes of a cluster in a container, as kind's
+    runs = host.statuses.get("kubelet") == "ok" or host.control_plane is not None
+    installed = host.kubelet_unit or any(path != OSTREE for path in host.installer)
+    return True if host.traces or runs or installed else None
+
+
+def not_nodes(cluster: Cluster) -> list[Host]:
+    """Return the machines that are no node: in no cluster, as no API and no etcd names them."""
+    if cluster.key is not None:
+        return []
+    return [host for host in cluster.hosts if is_node(host) is False]
+
+
+def settle(clusters: Iterable[Cluster]) -> None:
+    """Note in each cluster which host of the run each Node of its API is."""
+    found = list(clusters)
+    for cluster in found:
+        # A host whose kubelet trusts another CA is in a cluster of its own, which no API proves.
+        silent = [other for other in found if other is not cluster and other.api_status != "ok"]
+        others = [host for other in silent for host in other.hosts]
+        known = {name: host for host in (*others, *cluster.hosts) for name in host.names}
+        for item in cluster.rows("nodes", "items"):
+            name, aliases = _called(item)
+            if name:
+                hosts = [known[alias] for alias in aliases if alias in known]
+                cluster.node_hosts[name] = hosts[0] if hosts else None
+                if item.get("control_plane"):
+                    cluster.control_plane_nodes.add(name)
+
+
+def _called(item: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Return (name, name and addresses) of a Node."""
+    name, addresses = item.get("name"), item.get("addresses")
+    if not isinstance(name, str):
+        return "", []
+    rows = addresses if isinstance(addresses, (list, tuple)) else ()
+    aliases = [row.get("address") for row in rows if isinstance(row, Mapping)]
+    return name, [name, *(alias for alias in aliases if isinstance(alias, str) and alias)]
+
+
+def unhosted(cluster: Cluster) -> list[str]:
+    """Return the Nodes of the API that no host of the run is."""
+    return [name for name, host in cluster.node_hosts.items() if host is None]
+
+
+def undecided(cluster: Cluster) -> list[Host]:
+    """Return hosts that may be a Node under another name: they did not say who they are."""
+    named = {host.host for host in cluster.node_hosts.values() if host is not None}
+    mute = [one for one in cluster.hosts if one.missing("system", absent_is_answer=False)]
+    return [host for host in mute if host.host not in named]
+
+
+def coverage(cluster: Cluster, key: str | None) -> Coverage:
+    """Count the Nodes of the API and those that were audited, and say why others were not."""
+    left = dict.fromkeys(unhosted(cluster), NO_HOST)
+    left.update((host.host, _why(host)) for host in cluster.hosts if host.status != "ok")
+    matched = [host for host in cluster.node_hosts.values() if host is not None]
+    hosts = matched if cluster.node_hosts else cluster.hosts
+    audited = {host.host for host in hosts if host.status == "ok"}
+    nodes = len(cluster.node_hosts) if cluster.answer("nodes") else None
+    return Coverage(key, nodes, len(audited), tuple(sorted(left.items())))
+
+
+def placed(one: Coverage, outside: Mapping[str, Mapping[str, Any]]) -> Coverage:
+    """Name Nodes that the inventory has outside the run. outside: {host: {reason, address}}."""
+    known: dict[str, str] = {}
+    for host, row in outside.items():
+        known.update(dict.fromkeys((str(row.get("address")), host), str(row["reason"])))
+    left = [(name, known.get(name, reason)) for name, reason in one.left if reason == NO_HOST]
+    left += [(name, reason) for name, reason in one.left if reason != NO_HOST]
+    return replace(one, left=tuple(sorted(left)))
+
+
+def _why(host: Host) -> str:
+    if host.status != "not_asked":
+        return host.status
+    return PATTERN if host.reason == NOT_NAMED else LIMIT

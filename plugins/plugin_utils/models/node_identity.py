@@ -1,0 +1,159 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: by which name and addresses a kubelet stands for its node, and what its machine has. Pure.
+
+A kubelet's node name is --hostname-override, else the machine's host name; both without blanks at their ends, and in lower case. It is read at the
+kubelet's start. With a cloud provider inside the kubelet (up to 1.28) the cloud gives the name, and with any cloud provider the addresses.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import control_plane
+from ..parsers import pflag as flags, unit_journal as kubelet_starts
+from .kubelet import config as kubelet_config, exit_cause as kubelet_death, dropin as kubelet_dropin
+from ..evidence.document import one_line
+from .result import Proof
+
+NONE, DENIED, ERROR = "none", "denied", "error"
+SHOWN = 5
+_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
+_URL = re.compile(r"^[a-z]+://(\[[0-9A-Fa-f:.]+\]|[^/:]+)(?::\d+)?/?$")
+
+
+@dataclass(frozen=True)
+class Networks:
+    """A folder of CNI configuration. names: of the files that are not empty; error: why it could not be listed, "missing" where there is none."""
+
+    folder: str
+    names: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """name: the node's name for its kubelet, None where that cannot be told. override: --hostname-override, as it was given.
+
+    certificate: "" where one names a node, else why none does (none, denied, error). cloud: --cloud-provider; inside: the program that holds the
+    kubelet. node_ips: --node-ip, without those that only choose a family. addresses: the machine's own, None where nobody looked; more: they are
+    more than were kept. runs: whether a process of it was seen. places: the lines that set name or address. refused: (the name that the API server
+    refused to the running process, the line that says so). networks: None where an older release collected.
+    """
+
+    name: str | None = None
+    hostname: str = ""
+    override: str | None = None
+    certificate: str = NONE
+    cloud: str = ""
+    inside: str = ""
+    node_ips: tuple[str, ...] = ()
+    addresses: frozenset[str] | None = None
+    more: bool = False
+    runs: bool = False
+    places: tuple[Proof, ...] = ()
+    refused: tuple[str, str] | None = None
+    networks: Networks | None = None
+
+    @property
+    def clouded(self) -> bool:
+        """Whether a cloud provider inside the kubelet names the node."""
+        return self.cloud not in ("", "external")
+
+    def here(self, address: str) -> bool | None:
+        """Whether this address is one of the machine's; None where that cannot be told."""
+        found = ip(address)
+        if found is None or self.addresses is None:
+            return None
+        if str(found) in self.addresses or found.is_loopback or found.is_unspecified:
+            return True
+        return None if self.more else False
+
+
+def extract(document: Mapping[str, Any]) -> Identity:
+    """What judging a cluster keeps of one host."""
+    kubelet, system = control_plane.data(document, "kubelet"), control_plane.data(document, "system")
+    lent = kubelet_dropin.lent(kubelet)
+    argv = tuple(str(word) for word in kubelet.get("argv") or () if word not in lent)
+    hostname, override = system.get("hostname"), flags.string_flag(argv, "hostname-override")
+    told = override if override and override.strip() else hostname
+    name = told.strip().lower() if isinstance(told, str) and argv else ""
+    addresses = system.get("addresses")
+    process = kubelet.get("process")
+    return Identity(
+        name if _NAME.fullmatch(name) else None, one_line(hostname or "", 253), override, _certificate(document, kubelet),
+        flags.string_flag(argv, "cloud-provider") or "", kubelet_config.inside(argv), _node_ips(argv),
+        frozenset(str(ip(one) or one) for one in addresses) if isinstance(addresses, (list, tuple)) else None,
+        bool((document.get("collectors", {}).get("system") or {}).get("truncated")), isinstance(process, Mapping),
+        tuple(_places(document["host"], kubelet)), _refused(document, process), _networks(kubelet.get("cni")))
+
+
+def ip(text: object) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """An address as it is written in flags, with or without brackets and zone; None where it is none."""
+    try:
+        return ipaddress.ip_address(str(text).strip().strip("[]").partition("%")[0])
+    except ValueError:
+        return None
+
+
+def of_urls(text: str | None) -> tuple[str, ...]:
+    """The addresses in a list of URLs, as etcd's flags have them; a name is none."""
+    found = (_URL.match(part.strip()) for part in (text or "").split(","))
+    return tuple(str(ip(match.group(1))) for match in found if match and ip(match.group(1)) is not None)
+
+
+def _node_ips(argv: tuple[str, ...]) -> tuple[str, ...]:
+    found = (ip(part) for part in (flags.string_flag(argv, "node-ip") or "").split(","))
+    return tuple(str(one) for one in found if one is not None and not one.is_unspecified)
+
+
+def _certificate(document: Mapping[str, Any], kubelet: Mapping[str, Any]) -> str:
+    """Why no certificate names the node; "" where one does."""
+    if document.get("node"):
+        return ""
+    found = kubelet.get("client_certificate")
+    kubeconfig = kubelet.get("kubeconfig")
+    if not found and isinstance(kubeconfig, Mapping) and kubeconfig.get("error") == "denied":
+        return DENIED  # it names the certificate
+    error = found.get("error") if isinstance(found, Mapping) else None
+    return NONE if not error or error == "missing" else DENIED if error == "denied" else ERROR
+
+
+def _places(host: str, kubelet: Mapping[str, Any]) -> Iterable[Proof]:
+    """The lines of the files of the unit's environment that set name or address."""
+    unit = kubelet.get("unit")
+    found = []
+    for record in (unit.get("environment_files") or ()) if isinstance(unit, Mapping) else ():
+        if isinstance(record, Mapping) and isinstance(record.get("text"), str):
+            found += [Proof("file", host, path=one_line(record.get("path"), 200), line=number, text=one_line(line, 300))
+                      for number, line in enumerate(record["text"].splitlines(), 1)
+                      if ("hostname-override" in line or "node-ip" in line) and not line.lstrip().startswith("#")]
+    return found[:SHOWN]
+
+
+def _refused(document: Mapping[str, Any], process: Any) -> tuple[str, str] | None:
+    """Of the process that runs: whatever an earlier one was told is past."""
+    pid = process.get("pid") if isinstance(process, Mapping) else None
+    if pid is None or not document.get("node"):
+        return None
+    for collector in ("kubelet_end", "kubelet_log"):
+        lines = control_plane.data(document, collector).get("lines")
+        said = [one for start in kubelet_starts.starts(lines if isinstance(lines, (list, tuple)) else ()) for one in start.lines if one.pid == pid]
+        found = kubelet_death.misnamed(kubelet_starts.Start(lines=said))
+        if found and found[0] == document["node"]:
+            return found[1], found[2]
+    return None
+
+
+def _networks(found: Any) -> Networks | None:
+    if not isinstance(found, Mapping):
+        return None
+    files = [one for one in found.get("files") or () if isinstance(one, Mapping) and isinstance(one.get("name"), str)]
+    return Networks(one_line(found.get("folder"), 200), tuple(one_line(one["name"], 120) for one in files if one.get("size")),
+                    tuple(one_line(one["name"], 120) for one in files if not one.get("size")), one_line(found.get("error") or "", 120))

@@ -1,0 +1,75 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what systemd refuses of a unit, by the evidence of its node. Pure.
+
+The judgement is that of module_utils/shared/start_refusal.py, which the node asks once more before a start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+from ...module_utils.shared import start_refusal as unit_refusal
+from ...module_utils.collectors.node import unit_start
+from ...module_utils.shared.start_refusal import Refusal
+from . import control_plane
+from ..evidence.document import one_line
+from .result import Proof
+
+WOULD_NOT = "a start now would not succeed: "
+
+
+def of(document: Mapping[str, Any], record: Any, lines: Iterable[Any] = (),
+       without: Container[str] = ()) -> list[Refusal]:
+    """Of a unit that its record describes. lines: its journal, where the collector told none.
+
+    without: units that it needs and that the same plan starts before it.
+    """
+    if not isinstance(record, Mapping):
+        return []
+    told = dict(_facts(document, record.get("name")))
+    needs = told.get("needs")
+    if without and isinstance(needs, (list, tuple)):
+        told["needs"] = [one for one in needs
+                         if isinstance(one, Mapping) and one.get("name") not in without]
+    if not told.get("said"):
+        own = [line for line in lines if isinstance(line, str) and unit_start.of_systemd(line)]
+        told["said"] = own[-unit_start.KEPT:]
+    return unit_refusal.refusals(record, told)
+
+
+def now(document: Mapping[str, Any], record: Any, lines: Iterable[Any] = (),
+        without: Container[str] = ()) -> str | None:
+    """Why a start is not planned: systemd would refuse it; None where it would accept it."""
+    found = next((one for one in of(document, record, lines, without) if one.now), None)
+    return f"{found.what}; {found.cure}, then run again" if found else None
+
+
+def past(refusals: Iterable[Refusal]) -> Refusal | None:
+    """What refused the last start."""
+    return next((one for one in refusals if one.past), None)
+
+
+def future(refusals: Iterable[Refusal]) -> Refusal | None:
+    """What would refuse a start now, and did not refuse the last one."""
+    return next((one for one in refusals if one.now and not one.past), None)
+
+
+def proofs(host: str, unit: str, refusals: Iterable[Refusal]) -> list[Proof]:
+    """The lines of its files and of its journal that show it."""
+    found = []
+    for one in refusals:
+        if one.place is not None:
+            path, line, text = one.place
+            found.append(Proof("file", host, path=path, line=line, text=text))
+        if one.line:
+            found.append(Proof("log", host, object=one_line(unit, 80), text=one.line))
+    return list(dict.fromkeys(found))[:4]
+
+
+def _facts(document: Mapping[str, Any], name: Any) -> Mapping[str, Any]:
+    units = control_plane.data(document, "unit_start").get("units")
+    known = units if isinstance(units, (list, tuple)) else ()
+    return next((one for one in known if isinstance(one, Mapping) and one.get("name") == name), {})

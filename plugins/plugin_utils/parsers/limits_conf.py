@@ -1,0 +1,133 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: limits.conf and limits.d, read as pam_limits reads them. Pure.
+
+Only sessions that PAM opens get these limits; services have theirs from systemd. Fields are those that sscanf("%s%s%s%s") takes, as in the
+versions of RHEL 7 to 9, Debian 12 and Ubuntu 22.04: no quoting, and what stands behind the value is passed over.
+"""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import conf_lines
+
+CONF, FOLDER = "/etc/security/limits.conf", "/etc/security/limits.d"
+LIMITS = frozenset({"core", "data", "fsize", "memlock", "nofile", "rss", "stack", "cpu", "nproc", "as", "locks", "sigpending", "msgqueue", "rtprio"})
+LOGINS = frozenset({"maxlogins", "maxsyslogins"})
+SIGNED = frozenset({"priority", "nice"})
+OTHERS = frozenset({"nonewprivs", "chroot"})  # chroot is Debian's
+FILES = 64  # that are kept once taken apart: nodes of one cluster mostly have the same
+UNLIMITED = ("-1", "-", "unlimited", "infinity")
+MOST = (1 << 64) - 1  # RLIM_INFINITY
+_WORD = re.compile(r"[^ \t\n\v\f\r]+")
+_NUMBER = re.compile(r"([+-]?)0*([0-9]+)")
+_RANGE = re.compile(r"([0-9]{0,10}):([0-9]{0,10})\Z")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line. kind: soft, hard or - for both. number: -1 without a limit, None where the value is none.
+
+    An entry without an item exempts its domain from all limits: `root -`.
+    """
+
+    domain: str
+    kind: str
+    item: str
+    value: str
+    number: int | None
+    path: str
+    line: int
+
+
+def entries(records: Any) -> list[Entry]:
+    """Every valid line, in the order in which pam_limits reads them. Of a domain the last one of an item counts."""
+    return [entry for record in _files(records) if isinstance(record.get("text"), str) for entry in _entries(record["path"], record["text"])]
+
+
+@functools.lru_cache(FILES)
+def _entries(path: str, content: str) -> tuple[Entry, ...]:
+    rows = ((position, _WORD.findall(text.partition("#")[0])) for position, text in conf_lines.numbered(content))
+    return tuple(_entry(words, path, position) for position, words in rows if words and _is_valid(words))
+
+
+def unreadable(records: Any) -> list[tuple[str, str]]:
+    """(path, why) of each file that counts and is not wholly known."""
+    found = ((record["path"], conf_lines.why_unread(record)) for record in _files(records))
+    return [(path, why) for path, why in found if why is not None]
+
+
+def _bounds(text: str) -> tuple[int, int | None] | None:
+    """min:max, min: and :max, which is that id alone; None for what is no range."""
+    match = _RANGE.match(text)
+    if not match or match.groups() == ("", ""):
+        return None
+    low, high = match.groups()
+    return int(low or high), int(high) if high else None
+
+
+def _files(records: Any) -> list[Any]:
+    """limits.conf, then limits.d by name; glob("*.conf") passes over names that begin with a dot."""
+    first, others = [], []
+    for record in conf_lines.usable(records):
+        folder, name = posixpath.split(record["path"])
+        if record["path"] == CONF:
+            first.append(record)
+        elif folder == FOLDER and name.endswith(".conf") and not name.startswith("."):
+            others.append(record)
+    return first + sorted(others, key=lambda record: record["path"])
+
+
+def _entry(words: Sequence[str], path: str, position: int) -> Entry:
+    if len(words) == 2:
+        return Entry(words[0], "-", "", "", None, path, position)
+    kind, item = words[1].lower(), words[2].lower()
+    return Entry(words[0], kind if kind in ("soft", "hard") else "-", item, words[3], _number(item, words[3].lower()), path, position)
+
+
+def _is_valid(words: Sequence[str]) -> bool:
+    """Whether pam_limits takes the line; it passes over others and says so in the journal only."""
+    domain = words[0]
+    group = domain[0] in "@%"
+    bounds = _bounds(domain[1:] if group else domain)
+    if ":" in domain and bounds is None:
+        return False
+    if len(words) == 2 and words[1].startswith("-"):
+        return domain != "*" and domain[0] != "%"  # neither exempts anybody
+    if len(words) < 4:
+        return False
+    kind, item = words[1].lower(), words[2].lower()
+    if item not in LIMITS | LOGINS | SIGNED | OTHERS:
+        return False
+    if kind not in ("soft", "hard", "-") and item not in LOGINS and item != "nonewprivs":
+        return False
+    if domain[0] == "%" and (item != "maxlogins" or bounds is not None and not domain.startswith("%:")):
+        return False
+    return item == "chroot" or _number(item, words[3].lower()) is not None
+
+
+def _number(item: str, value: str) -> int | None:
+    """strtoull, strtol for what may be negative: digits in front count, whatever follows them."""
+    if item == "chroot":
+        return None
+    if item == "nonewprivs":
+        return {"0": 0, "1": 1}.get(value)
+    if item not in SIGNED and value in UNLIMITED:
+        return -1
+    match = _NUMBER.match(value)
+    if not match:
+        return None
+    size = int(match.group(2)[:21])  # int() refuses thousands of digits; 21 are beyond 64 bits already
+    if item in SIGNED or item in LOGINS:
+        size = min(size, (1 << 31) - 1)
+        return -size if match.group(1) == "-" else size
+    if size >= MOST:
+        return -1
+    return (MOST + 1 - size) % (MOST + 1) if match.group(1) == "-" else size

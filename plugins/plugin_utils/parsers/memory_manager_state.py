@@ -1,0 +1,130 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the kubelet's memory_manager_state as its bytes say it: policy and checksum. Pure.
+
+The checksum is made as that of cpu_manager_state: FNV-1a of 32 bits over the text that the kubelet's printer makes of the record with a
+checksum of 0. Whether a file without one is accepted depends on the release. Fields beyond these (podEntries, since 1.36) are a newer format.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...module_utils.collectors.node.devices import fnv32a
+from .cpu_manager_state import ABSENT, RIGHT, TEXTS, UNKNOWN, WRONG
+
+FIELDS = frozenset(("policyName", "machineState", "entries", "checksum"))
+NUMA = (("NumberOfAssignments", "numberOfAssignments"), ("MemoryMap", "memoryMap"), ("Cells", "cells"))
+TABLE = (("TotalMemSize", "total"), ("SystemReserved", "systemReserved"), ("Allocatable", "allocatable"), ("Reserved", "reserved"), ("Free", "free"))
+BLOCK = (("NUMAAffinity", "numaAffinity"), ("Type", "type"), ("Size", "size"))
+NIL = "<nil>"
+MOST = 1 << 64  # what Go's uint64 does not hold
+OTHER = "it is not what a kubelet writes"
+
+
+@dataclass(frozen=True)
+class MemoryState:
+    """problem: why a kubelet cannot read it, empty where it can. checksum: of manager_state. more: fields of a newer format."""
+
+    problem: str = ""
+    policy: str = ""
+    checksum: str = ABSENT
+    more: tuple[str, ...] = ()
+
+
+class _NewerError(ValueError):
+    """A field that is not known here."""
+
+
+@functools.lru_cache(TEXTS)
+def memory_state(text: str | None) -> MemoryState:
+    """What the file holds. Never raises."""
+    if text is None or not text.strip():
+        return MemoryState("it is empty")
+    try:
+        record = json.loads(text)
+        policy = record["policyName"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return MemoryState(OTHER)
+    if not isinstance(policy, str):
+        return MemoryState(OTHER)
+    more = tuple(sorted(str(name)[:40] for name in set(record) - FIELDS))
+    if more:
+        return MemoryState("", policy, UNKNOWN, more)
+    try:
+        printed = _printed(record, policy)
+    except _NewerError as newer:
+        return MemoryState("", policy, UNKNOWN, (str(newer)[:40],))
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        return MemoryState(OTHER, policy)
+    wanted = record.get("checksum")
+    if not wanted:
+        return MemoryState("", policy)
+    return MemoryState("", policy, RIGHT if wanted in {fnv32a(one.encode("utf-8", "surrogatepass")) for one in printed} else WRONG)
+
+
+def _printed(record: Mapping[str, Any], policy: str) -> list[str]:
+    """What the checksum may have been made of: with the gate PodLevelResourceManagers (since 1.36) an empty map of pods' memory is printed too."""
+    machine = _map(record.get("machineState", {}), lambda node: _struct(node, NUMA, _numa), int)
+    entries = _map(record.get("entries", {}), lambda pod: _map(pod, lambda blocks: _list(blocks, lambda one: _struct(one, BLOCK, _block, ""))))
+    begin = f"(*state.MemoryManagerCheckpoint){{PolicyName:(string){policy} MachineState:(state.NUMANodeMap){machine} " \
+            f"Entries:(state.ContainerMemoryAssignments){entries} "
+    return [begin + between + "Checksum:(checksum.Checksum)0}" for between in ("", "PodEntries:(state.PodMemoryAssignments)map[] ")]
+
+
+def _numa(name: str, value: Any) -> str:
+    if name == "NumberOfAssignments":
+        return f"(int){_number(0 if value is None else value)}"
+    if name == "Cells":
+        return f"([]int){_list(value, _number)}"
+    tables = _map(value, lambda table: _struct(table, TABLE, lambda dummy, size: f"(uint64){_number(0 if size is None else size)}"))
+    return f"(map[v1.ResourceName]*state.MemoryTable){tables}"
+
+
+def _block(name: str, value: Any) -> str:
+    if name == "NUMAAffinity":
+        return f"([]int){_list(value, _number)}"
+    return f"(uint64){_number(0 if value is None else value)}" if name == "Size" else f"(v1.ResourceName){_text('' if value is None else value)}"
+
+
+def _struct(value: Any, fields: tuple[tuple[str, str], ...], show: Any, pointer: str = "<*>") -> str:
+    """A record as Go's printer shows it; a pointer to none is nil."""
+    if value is None and pointer:
+        return NIL
+    unknown = sorted(set(value or {}) - {key for dummy, key in fields})
+    if unknown:
+        raise _NewerError(str(unknown[0]))
+    shown = " ".join(f"{name}:{show(name, (value or {}).get(key))}" for name, key in fields)
+    return f"{pointer}{{{shown}}}"
+
+
+def _map(value: Any, show: Any, key: Any = str) -> str:
+    if value is None:
+        return NIL
+    return f"map[{' '.join(f'{name}:{show(value[str(name)])}' for name in sorted(map(key, value.keys())))}]"
+
+
+def _list(value: Any, show: Any) -> str:
+    if value is None:
+        return NIL
+    if not isinstance(value, list):
+        raise TypeError("no list")
+    return f"[{' '.join(show(one) for one in value)}]"
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST:
+        raise TypeError("no number that a kubelet writes")
+    return str(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value

@@ -1,0 +1,241 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: the kernel settings that a machine will have, from its sysctl.d files. Pure.
+
+Two programs read the same files and differ: systemd-sysctl at boot, `sysctl --system` of procps by hand. This follows systemd 246 and procps
+3.3.17, in which globs came. Older ones know none (RHEL 7 and 8) and write the other lines alike, except that procps before 3.3.17 let a file in
+/run mask its namesake in /etc. systemd has not read /etc/sysctl.conf since 207: distributions link to it from /etc/sysctl.d/99-sysctl.conf.
+"""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ...module_utils.collectors.node import limits
+from . import conf_lines
+from ..evidence import memoize as remember
+
+FOLDERS = limits.SYSCTL
+CONF = "/etc/sysctl.conf"
+BLANKS = " \t\r\n\v\f"
+FILES, KINDS = 128, 64  # that are kept once taken apart: nodes of one cluster mostly have the same files
+MAX_KEY = 512  # a longer one is no key: a hostile glob costs time
+_SWAPPED = str.maketrans("./", "/.")
+_NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)\Z")
+
+Place = tuple[str, int, str]
+_Content = tuple[str, str | None, str]  # path, where a link leads, text
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A key's value and the line that decides it.
+
+    path: the file as it lies in its folder; real: where it leads when it is a link, and so what to edit. overrides: (path, line, value) of
+    the assignments that lose to it, as they are read. An explicit one beats every glob, so one of them may stand further down. who: whose
+    setting it is, where something sets it once the files of sysctl.d are read (plugin_utils/parsers/sysctl_overrides.py).
+    """
+
+    key: str
+    value: str
+    path: str
+    line: int
+    real: str | None = None
+    overrides: tuple[Place, ...] = ()
+    who: str = ""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """key: as a path below /proc/sys; value: None for one that only keeps globs off its key."""
+
+    key: str
+    value: str | None
+    path: str
+    number: int
+    real: str | None
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.real or self.path, self.number
+
+
+def canonical(key: str) -> str:
+    """A key with dots: net.ipv4.conf.eth0/1.forwarding for net/ipv4/conf/eth0.1/forwarding."""
+    return _proc_path(key).translate(_SWAPPED)
+
+
+def at_boot(records: Any, keys: Iterable[str]) -> dict[str, Setting]:
+    """What systemd-sysctl sets of these keys, by their canonical names."""
+    return dict(_settings(_contents(_booted(records)), tuple(keys), _systemd))
+
+
+def by_hand(records: Any, keys: Iterable[str]) -> dict[str, Setting]:
+    """What `sysctl --system` sets of these keys, by their canonical names."""
+    return dict(_settings(_contents(_by_hand(records)), tuple(keys), _procps))
+
+
+def of_file(record: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Setting]:
+    """What `sysctl -p` sets of these keys by this file alone, by their canonical names."""
+    return dict(_settings(_contents([record]), tuple(keys), _procps))
+
+
+def excluding(records: Any, key: str) -> str | None:
+    """path:line of the last line that keeps systemd-sysctl from setting this key, as an operator edits it."""
+    path = _proc_path(key)
+    lines = [line for file in _contents(_booted(records)) for line in _parsed(*file) if line.key == path and line.value is None]
+    return "{}:{}".format(*lines[-1].place) if lines else None
+
+
+def unreadable(records: Any) -> list[tuple[str, str]]:
+    """(path, why) of each file that counts and is not wholly known: what it sets is unknown. One that is masked does not count."""
+    found = ((record["path"], conf_lines.why_unread(record)) for record in _by_hand(records))
+    return [(path, why) for path, why in found if why is not None]
+
+
+def number(text: Any) -> int | None:
+    """A value of one whole number as the kernel takes it (proc_dointvec: base 0, at most 20 characters, 64 bits); None for anything else.
+
+    08 and 0x are nothing to it, nor are +1 and 1e6; 010 is eight.
+    """
+    digits = text.strip(BLANKS) if isinstance(text, str) and len(text) < 200 else ""
+    if len(digits) > 20 or not _NUMBER.match(digits):
+        return None
+    sign, plain = (-1, digits[1:]) if digits[0] == "-" else (1, digits)
+    base = 16 if plain[:2] in ("0x", "0X") else 8 if plain[0] == "0" else 10
+    value = int(plain, base)
+    return sign * value if value < 1 << 64 else None
+
+
+def _proc_path(key: str) -> str:
+    """The first separator decides: behind a dot, dots and slashes change places."""
+    key = key.strip(BLANKS)
+    first = re.search("[./]", key)
+    path = key.translate(_SWAPPED) if first and first.group() == "." else key
+    return "/".join(part for part in path.split("/") if part)
+
+
+@remember.last
+def _booted(records: Any) -> list[Mapping[str, Any]]:
+    return _chosen(records, hidden=False)
+
+
+@remember.last
+def _by_hand(records: Any) -> list[Mapping[str, Any]]:
+    return _chosen(records, hidden=True) + [record for record in conf_lines.usable(records) if record["path"] == CONF]
+
+
+def _chosen(records: Any, hidden: bool) -> list[Mapping[str, Any]]:
+    """The files that are read, in that order: one for each name, from the first folder that has it, whatever it is there.
+
+    systemd passes over names that begin with a dot, procps does not.
+    """
+    named: dict[str, tuple[int, Mapping[str, Any]]] = {}
+    for record in conf_lines.usable(records):
+        folder, name = posixpath.split(record["path"])
+        if folder not in FOLDERS or not name.endswith(".conf") or (name.startswith(".") and not hidden):
+            continue
+        rank = FOLDERS.index(folder)
+        if name not in named or rank < named[name][0]:
+            named[name] = rank, record
+    return [named[name][1] for name in sorted(named)]
+
+
+def _contents(records: Iterable[Mapping[str, Any]]) -> tuple[_Content, ...]:
+    """What of these files decides, without their times and sizes, in which nodes of one kind differ."""
+    texts = ((record, record.get("text")) for record in records)
+    return tuple((record["path"], conf_lines.target(record), text) for record, text in texts if isinstance(text, str))
+
+
+@functools.lru_cache(FILES)
+def _parsed(path: str, real: str | None, content: str) -> tuple[_Line, ...]:
+    """The assignments of a file and the keys that it excludes; other lines are passed over, as both programs do."""
+    found = []
+    for position, text in conf_lines.numbered(content):
+        text = text.strip(BLANKS)
+        if not text or text[0] in "#;":
+            continue
+        key, equals, value = text.partition("=")
+        if not equals and key[0] != "-":
+            continue
+        named = _proc_path(key[1:] if key.startswith("-") else key) if len(key) <= MAX_KEY else ""
+        if named:
+            found.append(_Line(named, value.strip(BLANKS) if equals else None, path, position, real))
+    return tuple(found)
+
+
+_Program = Callable[[list[_Line]], Callable[[str], _Line | None]]
+
+
+def _is_glob(path: str) -> bool:
+    return any(char in path for char in "*?[")
+
+
+def _fits(path: str, glob: str) -> bool:
+    """fnmatch() with C's [^…] as well; never an error for a range such as [z-a], which is one to Python 3.10."""
+    try:
+        return fnmatchcase(path, glob.replace("[^", "[!"))
+    except re.error:
+        return False
+
+
+def _touches(line: _Line, path: str) -> bool:
+    """Does the line name the path, itself or by a glob? As in glob(), no wildcard takes a slash."""
+    if line.key == path or not _is_glob(line.key):
+        return line.key == path
+    parts, globs = path.split("/"), line.key.split("/")
+    return len(parts) == len(globs) and all(_fits(part, glob) for part, glob in zip(parts, globs))
+
+
+def _systemd(lines: list[_Line]) -> Callable[[str], _Line | None]:
+    """Which line decides a path, or excludes it. A key that is assigned another value moves to the end, one that is given the same again stays where it was."""
+    options: dict[str, _Line] = {}
+    for line in lines:
+        if line.key in options and options[line.key].value != line.value:
+            del options[line.key]
+        options[line.key] = line
+    globs = [line for line in options.values() if _is_glob(line.key) and line.value is not None]
+
+    def deciding(path: str) -> _Line | None:
+        if path in options:
+            return options[path]
+        return next((line for line in reversed(globs) if _touches(line, path)), None)
+
+    return deciding
+
+
+def _procps(lines: list[_Line]) -> Callable[[str], _Line | None]:
+    """Which line decides a path. An exclusion keeps only globs off its key; one with wildcards keeps off nothing (4.0.2, later ones heed them)."""
+    latest: dict[str, _Line] = {line.key: line for line in lines if line.value is not None}
+    globs = [line for line in lines if _is_glob(line.key) and line.value is not None]
+    excluded = {line.key for line in lines if line.value is None}
+
+    def deciding(path: str) -> _Line | None:
+        if path in latest or path in excluded:
+            return latest.get(path)
+        return next((line for line in reversed(globs) if _touches(line, path)), None)
+
+    return deciding
+
+
+@functools.lru_cache(KINDS)
+def _settings(files: tuple[_Content, ...], keys: tuple[str, ...], program: _Program) -> Mapping[str, Setting]:
+    lines = [line for file in files for line in _parsed(*file)]
+    deciding, found = program(lines), {}
+    for key in keys:
+        path = _proc_path(key)
+        best = deciding(path)
+        if best is None or best.value is None:
+            continue
+        # by hand, /etc/sysctl.conf is read twice where a link leads to it: a line does not beat itself
+        beaten = tuple((line.path, line.number, line.value) for line in lines
+                       if line.value is not None and line.place != best.place and _touches(line, path))
+        found[canonical(key)] = Setting(canonical(key), best.value, best.path, best.number, best.real, beaten)
+    return found

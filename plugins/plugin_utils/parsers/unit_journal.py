@@ -1,0 +1,235 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: a unit's journal as its starts, and the lines with which a kubelet says that it ends. Pure.
+
+A line says that the process ends by its form, never by its words: each form below is one that the process does not survive.
+
+| form | of | exit status |
+|---|---|---|
+| `F1122 … x.go:1] …` | klog.Fatal: everything in older kubelets (measured with 1.18.4; 1.20 in k/k#98150), later here and there | 255 |
+| `E1122 … server.go:292] "Failed to run kubelet" err="…"` | between these two: os.Exit(1) follows (seen with 1.22: sealer#1447) | 1 |
+| `Error: …` | cobra, with 1.24 (k/website#34755, kubespray#8924, kubeadm#2945) | 1 |
+| `E1122 … run.go:72] "command failed" err="…"` | component-base/cli (k/website#38385 with 1.26; measured with 1.36.3) | 1 |
+| `panic: …`, `fatal error: …` | Go itself (measured with 1.36.3: an unknown gate in the configuration) | 2 |
+| `time="…" level=fatal msg="…"`, `level=error msg="kubelet exited: …"` | k3s (pkg/daemons/executor/embed.go). rke2's "Kubelet exited" ends nothing | 1 |
+
+Who names pods can put words into a line, and by the output of a probe whole lines into the journal of an old kubelet. So a form is looked for
+at the beginning of a line alone, quoted text is taken out before anything is looked for, and what a header calls the pid is compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from . import klog
+from ..evidence.document import one_line
+
+MAX_LINES = 5000
+LONGEST = 4096  # last words are short; what is longer are dumps of configurations
+MAX_ABOUT = 50
+CONTINUED = 40  # lines of one value of klog that has several
+
+_ENTRY = re.compile(r"(?:\d{4}-\S{1,40}|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?:\S{1,255}) ([^\s\[\]:]{1,80})(?:\[(\d{1,10})\])?: (.*)", re.DOTALL)
+_BOOT = re.compile(r"-- (?:Boot [0-9a-f]{32}|Reboot) --\s*")
+# "Main process" since systemd 229, "main process" in 219
+_EXIT = re.compile(r"(?:\S{1,255}: )?[Mm]ain process exited, code=(exited|killed|dumped), status=(\d{1,3})(?:/\S+)?\s*")
+_RESULT = re.compile(r"\S{1,255}: Failed with result '([a-z-]{1,40})'\.\s*")
+_AGAIN = re.compile(r"(?:\S{1,255}: )?Scheduled restart job\b|\S{1,255} (?:Service )?hold-?off time over, scheduling restart|"
+                    r"\S{1,255} Service \S+ expired, scheduling restart|(?:Start|Stopp)(?:ed|ing) ")
+_HEADER = re.compile(r"([IWEF])\d{4} \d\d:\d\d:\d\d\.\d{1,9} +(\d{1,10}) [\w.-]{1,80}\.go:\d{1,6}\] ")
+_LOGRUS = re.compile(r'time="[^"]{1,64}" level=(fatal|error) msg="((?:[^"\\]|\\.)*)"')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\\?$)', re.DOTALL)  # one that is not closed reaches to the end: no second try, whatever comes
+_WORSE = re.compile(r"^(?:Error|panic|fatal error|error): |level=(?:error|fatal|panic)|"
+                    r"\b(?:[Ff]ailed|[Cc]annot|[Uu]nable)\b")
+_RUNE = re.compile(r"invalid character '\\?\"'")  # of a JSON parser: the one quote that is none
+_MESSAGE = re.compile(r'"([^"\\]{1,80})"')
+# Structured messages after which the kubelet calls os.Exit(1).
+_ENDING = frozenset((
+    "command failed", "Failed to run kubelet", "Failed to parse kubelet flag", "Unknown command", "Failed to validate kubelet flags",
+    "Failed to set feature gates from initial flags-based config", "Failed to load kubelet config file", "Failed to validate kubelet configuration",
+    "Failed to construct kubelet dependencies", "Failed to start ContainerManager", "Failed to start cAdvisor", "Failed to listen and serve",
+    "Failed to initialize internal modules"))
+
+
+@dataclass(frozen=True)
+class Said:
+    """A line of the unit's own processes; text is what journalctl put its prefix before."""
+
+    raw: str
+    pid: int | None
+    text: str
+
+
+@dataclass
+class Start:
+    """One start of the unit's process: what it said, and how systemd saw it end: exit is (exited, killed or dumped; status)."""
+
+    lines: list[Said] = field(default_factory=list)
+    pids: set[int | None] = field(default_factory=set)
+    exit: tuple[str, int] | None = None
+    exit_line: str = ""
+    result: str = ""
+
+
+@dataclass(frozen=True)
+class Last:
+    """The last line of a start that says that its process ends.
+
+    text: what it says, each quoted part replaced by "<number>"; quoted: those parts; status: what its form ends with;
+    own: nothing speaks against the process itself having written it; followed: lines with a header of its own that come after it.
+    """
+
+    text: str
+    quoted: tuple[str, ...]
+    line: str
+    status: int
+    own: bool
+    followed: int
+
+
+def starts(lines: Iterable[object]) -> list[Start]:
+    """The starts that these lines tell of, oldest first. Never raises.
+
+    journald reads a process's words later than systemd's own, so that a line may follow the end of its process: the pid tells whose it is.
+    A child of a wrapper (microk8s) has another pid: only after systemd has spoken of a new start does a new pid begin one.
+    """
+    found, fresh = [Start()], False
+    for raw in [line[:LONGEST] for line in lines if isinstance(line, str)][-MAX_LINES:]:
+        entry = _ENTRY.fullmatch(raw)
+        if entry is None:
+            if _BOOT.fullmatch(raw):
+                found.append(Start())
+            continue
+        name, number, text = entry.groups()
+        pid = int(number) if number else None
+        if name == "systemd" and pid == 1:
+            fresh = _told(found, fresh, raw, text)
+            continue
+        home = next((one for one in found[-2:] if pid is not None and pid in one.pids), None)
+        if home is None:
+            if fresh and (found[-1].lines or found[-1].exit):
+                found.append(Start())
+            home, fresh = found[-1], False
+        home.pids.add(pid)
+        home.lines.append(Said(raw, pid, text))
+    return [one for one in found if one.lines or one.exit]
+
+
+def _told(found: list[Start], fresh: bool, raw: str, text: str) -> bool:
+    """Systemd's own line taken in; whether a new start may begin after it."""
+    ended, result = _EXIT.fullmatch(text), _RESULT.fullmatch(text)
+    if ended:
+        if found[-1].exit is not None:
+            found.append(Start())
+        found[-1].exit, found[-1].exit_line = (ended.group(1), int(ended.group(2))), raw
+        return False
+    if result:
+        found[-1].result = result.group(1)
+    return fresh or bool(_AGAIN.match(text))
+
+
+def last(start: Start) -> Last | None:
+    """The last line of this start that its process does not survive; None where it said none."""
+    followed = 0
+    for index in range(len(start.lines) - 1, -1, -1):
+        said = start.lines[index]
+        header = _HEADER.match(said.text)
+        form = _form(start.lines, index, header)
+        if form is not None:
+            text, quoted = masked(form[0])
+            own = header is None or said.pid == int(header.group(2))
+            # a line of JSON names no pid, so that nothing tells it from one that a probe printed
+            return Last(text, quoted, said.raw, form[1], own and not said.text.startswith("{"), followed)
+        followed += header is not None
+    return None
+
+
+def about(start: Start, words: str) -> list[tuple[klog.Line, str]]:
+    """(the line taken apart, the line itself) of the lines with a header of their own and these words, newest first."""
+    found = []
+    for said in reversed(start.lines):
+        header = _HEADER.match(said.text) if words in said.text else None
+        if header is not None and said.pid == int(header.group(2)):
+            found.append((klog.parse(said.text), said.raw))
+            if len(found) == MAX_ABOUT:
+                break
+    return found
+
+
+def last_error(start: Start) -> str:
+    """The last line of this start that its program marks as an error, else "".
+
+    It need not be why the process ended: it is quoted where no cause is known.
+    """
+    for said in reversed(start.lines):
+        header = _HEADER.match(said.text)
+        if header is not None:
+            if header.group(1) in "EF":
+                return said.raw
+        elif _LOGRUS.match(said.text) or _WORSE.search(said.text):
+            return said.raw
+    return ""
+
+
+def quoted(line: str, unit: str) -> str:
+    """A line and the log that it is of, for a sentence in which no cause is known."""
+    said = one_line(line.partition("]: ")[2] or line, 200)
+    header = _HEADER.match(said)
+    worse = (header is not None and header.group(1) in "EF") or bool(_WORSE.search(said))
+    return f"the last {'error' if worse else 'line'} in the journal of {one_line(unit, 80)}: {said}"
+
+
+def masked(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text with each quoted part replaced by its number in quotes, and these parts. A quote that is not closed hides the rest."""
+    parts: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        parts.append(match.group(1))
+        return f'"{len(parts) - 1}"'
+
+    return _QUOTED.sub(number, _RUNE.sub("invalid character", text)), tuple(parts)
+
+
+def _form(lines: Sequence[Said], index: int, header: re.Match[str] | None) -> tuple[str, int] | None:
+    """(what the line says, the status that its process ends with); None for a line that ends nothing."""
+    text = lines[index].text
+    if header is not None:
+        if header.group(1) == "F":
+            return text[header.end():].strip(), 255
+        return _structured(lines, index, header.end()) if header.group(1) == "E" else None
+    if text.startswith("{"):  # --logging-format=json
+        return _structured(lines, index)
+    for word, status in (("Error: ", 1), ("panic: ", 2), ("fatal error: ", 2)):
+        if text.startswith(word):
+            return text[len(word):].strip().removesuffix("[recovered]").strip(), status
+    logged = _LOGRUS.match(text)
+    if logged and (logged.group(1) == "fatal" or logged.group(2).startswith("kubelet exited: ")):
+        return re.sub(r"\\(.)", r"\1", logged.group(2)), 1
+    return None
+
+
+def _structured(lines: Sequence[Said], index: int, begin: int = 0) -> tuple[str, int] | None:
+    text = lines[index].text
+    message = _MESSAGE.match(text, begin)
+    if begin and (message is None or message.group(1) not in _ENDING):
+        return None
+    line = klog.parse(text)
+    if line.message not in _ENDING:
+        return None
+    error = line.get("err", "error")
+    if error == "<":
+        error = _continued(lines, index)
+    return f"{line.message}: {error}", 1
+
+
+def _continued(lines: Sequence[Said], index: int) -> str:
+    """A value of several lines, as klog v2 writes it: `err=<`, the lines behind a tab, ` >`."""
+    found = []
+    for said in lines[index + 1:index + 1 + CONTINUED]:
+        if not said.text.startswith("\t"):
+            break
+        found.append(said.text.strip())
+    return " ".join(found)

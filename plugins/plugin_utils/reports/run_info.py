@@ -1,0 +1,100 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PRIVATE to this collection: what a report says of the run itself, and the counts that every report shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+from ..models import result as model
+from ..planning.plan import Step
+from .diff import Comparison
+from ..models.timeline import Timeline
+
+# What each value of kubemend_fail_on counts: the thing itself and whatever is worse.
+_COUNTED = {
+    "never": (),
+    "critical": ("critical",),
+    "warning": ("critical", "warning"),
+    "unknown": ("critical", "warning", "unknown"),
+}
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """What the operator sees, and the codes of its possible causes."""
+
+    name: str
+    title: str
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. mode: observe, plan, repair, verify or replay; titles: of the fault codes; notices: for the operator.
+
+    plan: the steps that would mend the findings. steps: what became of those that were done, (id, state, reason) as
+    mappings. outcome: (exit code, exit reason, sentence) where more than the findings decides it. diffs: whether the operator asked to see them (--diff).
+    timelines: of the pods that were looked at. captures: what schedulers that lead wrote of their caches, as scheduler_capture.result has it.
+    compared: with an earlier report, where that was asked for. pages: the folder of the faults' pages, empty where they are not installed.
+    faults: the codes that were chosen, None for all. outside: hosts of the inventory that are not of the run, each with the reason.
+    """
+
+    run_id: str
+    started: str
+    finished: str
+    mode: str
+    report_dir: str
+    tool_version: str
+    fail_on: str = "never"
+    symptom: Symptom | None = None
+    notices: tuple[str, ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    plan: tuple[Step, ...] = ()
+    steps: tuple[Mapping[str, str], ...] = ()
+    diffs: bool = False
+    outcome: tuple[int, str, str] | None = None
+    timelines: tuple[Timeline, ...] = ()
+    captures: tuple[Mapping[str, Any], ...] = ()
+    compared: Comparison | None = None
+    pages: str = ""
+    faults: frozenset[str] | None = None
+    outside: tuple[tuple[str, str], ...] = ()
+
+    def path(self, name: str) -> str:
+        return str(PurePath(self.report_dir) / name)
+
+
+def summary(result: model.Result) -> dict[str, int]:
+    """The counts of report.json: findings by severity, verdicts by kind."""
+    counts = {name: 0 for name in ("critical", "warning", *model.VERDICTS)}
+    for finding in result.findings:
+        if finding.severity in counts:
+            counts[finding.severity] += 1
+    for verdict in result.verdicts:
+        counts[verdict.verdict] += 1
+    return {name: counts[name] for name in ("critical", "warning", "present", "unknown", "clear", "not_applicable")}
+
+
+def exit_of(result: model.Result, run: Run) -> tuple[int, str]:
+    """(exit code, exit reason): what a repair came to, then 2 and threshold when what kubemend_fail_on names was found.
+
+    Beside an earlier report only what is new counts.
+    """
+    if run.outcome is not None and run.outcome[0]:
+        return run.outcome[:2]
+    counts = summary(result) if run.compared is None else run.compared.counts
+    reached = any(counts[name] for name in _COUNTED[run.fail_on])
+    return (2, "threshold") if reached else (0, "ok")
+
+
+def last_line(result: model.Result, run: Run) -> str:
+    """The line that closes the terminal report."""
+    counts = summary(result)
+    asked = sum(1 for item in result.hosts if item.status != "not_asked")
+    return (f"kubemend: {asked} hosts, {counts['critical']} critical, {counts['warning']} warning, "
+            f"{counts['unknown']} unknown; report: {run.report_dir}")

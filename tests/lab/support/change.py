@@ -1,0 +1,114 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Nodes that come, go, restart, or stop answering ssh."""
+from __future__ import annotations
+
+import ipaddress
+
+from tests.lab.cluster import bringup, node as nodes, paths, podman
+from tests.lab.cluster.node import Node
+
+# Ports of ssh connections that are blocked; "drop" is a firewall, "refuse" a dead sshd.
+_DROP = ("-p", "tcp", "--dport", "22", "-j", "DROP")
+
+
+class Changes:
+    """Mixed into Cluster; kept apart because bringing up and changing are read on different days."""
+
+    def new_node(self, role: str, labels: dict) -> Node:
+        """A record only: the next free name, and an address that follows from it."""
+        letter, first = ("m", 10) if role == "master" else ("w", 100)
+        taken = {node.index for node in self.nodes}
+        number = next(n for n in range(1, 100) if first + n not in taken)
+        name = f"{self.prefix}{letter}{number}"
+        ip = str(ipaddress.ip_network(self.state["subnet"])[first + number])
+        node = Node(name, role, ip, f"kubemend-{paths.CHECKOUT}-{self.name}-{name}", first + number, dict(labels))
+        self.nodes.append(node)
+        return node
+
+    def stage_join(self, role: str = "worker", labels: dict | None = None) -> Node:
+        """A node that is booted and prepared; `join` it later."""
+        with self.locked():
+            node = self.new_node(role, labels or {})
+            self.save()
+            bringup.boot(self, node)
+            return node
+
+    def join(self, node) -> Node:
+        with self.locked():
+            node = self._node(node)
+            bringup.join(self, node)
+            self.save()
+            self.wait(lambda: self._ready(node), 300, f"{node.name} to become Ready")
+            return node
+
+    def add_node(self, role: str = "worker", labels: dict | None = None, join: bool = True) -> Node:
+        node = self.stage_join(role, labels)
+        return self.join(node) if join else node
+
+    def _ready(self, node) -> bool:
+        said = self.kubectl("get", "node", node.name, "-o",
+                            'jsonpath={.status.conditions[?(@.type=="Ready")].status}').stdout
+        return said == b"True"
+
+    def remove_node(self, node) -> None:
+        """As an operator would: the etcd member first, then the Node, then the machine."""
+        with self.locked():
+            node = self._node(node)
+            if node.joined:
+                if node.role == "master":
+                    self._remove_etcd_member(node)
+                keeper = next(n for n in self.of_role("master") if n.joined and n is not node)
+                self.kubectl("delete", "node", node.name, "--ignore-not-found", node=keeper)
+            podman.remove_containers([node.container])
+            self.nodes.remove(node)
+            self.save()
+
+    def _remove_etcd_member(self, node) -> None:
+        keeper = next(n for n in self.of_role("master") if n.joined and n is not node)
+        for line in self.etcdctl("member", "list", node=keeper).stdout.decode().splitlines():
+            if f" {node.name}," in line:
+                self.etcdctl("member", "remove", line.split(",")[0], node=keeper)
+
+    def etcdctl(self, *argv, node=None):
+        node = self._node(node) if node else self.of_role("master")[0]
+        pki = "/etc/kubernetes/pki/etcd"
+        return self.exec(node, ["etcdctl", f"--endpoints=https://{node.ip}:2379", f"--cacert={pki}/ca.crt",
+                                f"--cert={pki}/server.crt", f"--key={pki}/server.key", *argv])
+
+    def scale_workers(self, count: int) -> None:
+        workers = [node for node in self.of_role("worker") if node.joined]
+        for node in [node for node in self.nodes if not node.joined] + workers[count:]:
+            self.remove_node(node)
+        bringup.parallel(self.join, [self.new_and_boot() for _each in range(count - len(workers))])
+
+    def new_and_boot(self) -> Node:
+        return self.stage_join("worker")
+
+    def restart_node(self, node, timeout: float = 180) -> None:
+        """A reboot: every process ends, /run is empty, the disk stays."""
+        with self.locked():
+            node = self._node(node)
+            podman.podman("stop", "-t", "5", node.container, check=False, timeout=60)
+            podman.podman("start", node.container, timeout=60)
+            bringup.wait_booted(node)
+            if node.joined:
+                self.wait_healthy(timeout)
+
+    def block_ssh(self, node, how: str = "refuse") -> None:
+        """ssh alone stops answering; connections that a controller keeps open end too."""
+        node = self._node(node)
+        if how == "drop":
+            self.exec(node, ["iptables", "-I", "INPUT", *_DROP])
+            return
+        # The unit leaves its sessions running, and ControlPersist would go on through them.
+        self.exec(node, "systemctl stop ssh.socket ssh.service 2>/dev/null; systemctl mask --runtime --now ssh.service "
+                        "2>/dev/null; pkill -x sshd; true")
+        self.wait(lambda: self.exec(node, ["pgrep", "-x", "sshd"], check=False).returncode == 1, 20,
+                  f"sshd of {node.name} to end")
+
+    def unblock_ssh(self, node) -> None:
+        node = self._node(node)
+        self.exec(node, ["iptables", "-D", "INPUT", *_DROP], check=False)
+        self.exec(node, "systemctl unmask --runtime ssh.service 2>/dev/null; systemctl start ssh.service")
+        nodes.wait(lambda: self.exec(node, ["pgrep", "-x", "sshd"], check=False).returncode == 0, 20,
+                   f"sshd of {node.name}")

@@ -1,0 +1,75 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What this user may not look at is denied, never absent: an absence is an answer that clears faults."""
+
+from __future__ import absolute_import, division, print_function
+
+__metaclass__ = type
+
+import os
+
+import pytest
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import api_way, kubelet_log, manifests, pinning
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import runner, registry as spec
+
+DENIED = {"path": "/secret", "text": None, "error": "denied"}
+
+
+def asked(kubelet):
+    return spec.Context({}, [], {"kubelet": kubelet})
+
+
+@pytest.mark.parametrize("kubelet", [{"config": DENIED}, {"config": {"error": None}, "config_dropins": [DENIED]}])
+def test_a_static_pod_folder_that_an_unread_configuration_names(kubelet):
+    with pytest.raises(spec.Denied):
+        manifests.collect(asked(kubelet))
+
+
+@pytest.mark.parametrize("kubelet", [{}, {"config": {"error": None}}, {"config": None, "config_dropins": []}])
+def test_no_static_pod_folder(kubelet):
+    with pytest.raises(spec.Absent):
+        manifests.collect(asked(kubelet))
+
+
+def test_a_kubeconfig_that_may_not_be_read():
+    with pytest.raises(spec.Denied):
+        api_way.collect(asked({"kubeconfig": DENIED}))
+    with pytest.raises(spec.Absent):
+        api_way.collect(asked({"kubeconfig": {"text": None, "error": "missing"}}))
+
+
+@pytest.mark.parametrize("text", ["", "\n"])
+@pytest.mark.parametrize("uid", [0, 1000])
+def test_a_journal_that_shows_nothing(monkeypatch, uid, text):
+    monkeypatch.setattr(command, "run", lambda *dummy, **dummies: text)
+    monkeypatch.setattr(kubelet_log.os, "geteuid", lambda: uid)
+    if uid:
+        with pytest.raises(spec.Denied):
+            kubelet_log.collect(asked({}))
+    else:
+        assert kubelet_log.collect(asked({})) == {"lines": []}
+
+
+def test_a_folder_that_may_not_be_entered(monkeypatch, tmp_path):
+    real = os.lstat
+
+    def lstat(path, *more, **named):
+        if str(path).startswith("/closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path, *more, **named)
+
+    monkeypatch.setattr(runner.os, "lstat", lstat)
+    assert runner._hidden("/closed/device-plugins")[0] == "denied"
+    assert runner._hidden(str(tmp_path / "nothing")) == ("absent", "%s does not exist" % (tmp_path / "nothing"))
+    assert runner._hidden(str(tmp_path)) is None
+
+
+def test_a_state_file(monkeypatch, tmp_path):
+    assert pinning._state(str(tmp_path / "cpu_manager_state")) is None
+    monkeypatch.setattr(pinning.files, "record", lambda path: dict(DENIED, link=None))
+    assert pinning._state("/closed/cpu_manager_state")["error"] == "denied"
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    monkeypatch.undo()
+    assert pinning._state(str(tmp_path / "link")) is not None

@@ -1,0 +1,318 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The runner: whatever a collector does, it costs only itself."""
+
+import json
+import os
+import time
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import command, json_line as jsonline, systemd as unit
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import limits
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import runner, registry as spec
+from ansible_collections.kubemend.remediation.plugins.modules import node_evidence_info
+
+
+def _hang(context):
+    time.sleep(6000)
+
+
+def _crash(context):
+    raise KeyError("members\nof a strange\x1bshape")
+
+
+def _absent(context):
+    raise spec.Absent("not here")
+
+
+def _denied(context):
+    raise PermissionError(13, "Permission denied")
+
+
+def _failed(context):
+    raise spec.Failed("no answer", {"kept": 1})
+
+
+def _killed(context):
+    os.kill(os.getpid(), 9)
+
+
+def _huge(context):
+    return "x" * (runner.MAX_COLLECTOR + 1)
+
+
+def _unmarshallable(context):
+    return object()
+
+
+def _loud(context):
+    os.write(1, b"noise")
+    os.write(2, b"noise")
+    return {"fine": True}
+
+
+class Fake(spec.Collector):
+    __slots__ = ("function",)
+
+    def __init__(self, name, function, **more):
+        super().__init__(name, "test", **{"timeout": 120, **more})
+        self.function = function
+
+    def run(self, context):
+        return self.function(context)
+
+
+def _run(*collectors, timeout=600, processes=()):
+    return runner.run({"timeout": timeout}, list(collectors), list(processes))
+
+
+@pytest.mark.parametrize("function, status, error", [
+    (_crash, "error", "KeyError: 'members\\nof a strange\\x1bshape'"), (_absent, "absent", "not here"), (_denied, "denied", "[Errno 13] Permission denied"),
+    (_failed, "error", "no answer"), (_killed, "error", "the collector's process ended without an answer"),
+    (_huge, "error", f"more than {runner.MAX_COLLECTOR} bytes"), (_unmarshallable, "error", "the collector's process ended without an answer"),
+])
+def test_one_that_fails_costs_itself(function, status, error):
+    found = _run(Fake("bad", function), Fake("good", lambda context: {"a": [1, 2.5, None, True, "ü"]}))
+    assert (found["bad"]["status"], found["bad"]["error"]) == (status, error)
+    assert found["good"]["status"] == "ok" and found["good"]["data"] == {"a": [1, 2.5, None, True, "ü"]}
+    if function is _failed:
+        assert found["bad"]["data"] == {"kept": 1}
+    if function is _huge:
+        assert found["bad"]["truncated"] is True
+
+
+def test_one_that_hangs_is_left_behind():
+    begin = time.monotonic()
+    found = _run(Fake("slow", _hang, timeout=0.3), Fake("after", lambda context: context.data.get("slow"), needs=("slow",)), Fake("good", lambda context: 1))
+    assert time.monotonic() - begin < 100
+    assert [found[name]["status"] for name in ("slow", "after", "good")] == ["timeout", "ok", "ok"]
+
+
+def test_the_whole_has_a_deadline():
+    begin = time.monotonic()
+    found = _run(Fake("slow", _hang, timeout=3000), Fake("next", _hang, timeout=3000, needs=("slow",)), timeout=2)
+    assert time.monotonic() - begin < 100
+    assert {one["status"] for one in found.values()} == {"timeout"}
+
+
+def test_nothing_of_a_child_reaches_our_output(capfd):
+    assert _run(Fake("loud", _loud))["loud"]["status"] == "ok"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_data_reaches_those_that_need_it():
+    found = _run(Fake("b", lambda context: context.data["a"] + 1, needs=("a",)), Fake("a", lambda context: 1))
+    assert found["b"]["data"] == 2
+
+
+def test_without_its_component_it_is_absent_and_not_even_started():
+    found = _run(Fake("x", _hang, components=("etcd",)), processes=[(1, "kubelet")])
+    assert found["x"]["status"] == "absent"
+    assert _run(Fake("x", _absent, components=("etcd",)), processes=[(1, "hyperkube")])["x"]["error"] == "not here"
+
+
+SHOWN = """\
+Id=kubelet.service
+Names=kubelet.service
+LoadState=loaded
+ActiveState=active
+LimitNOFILE=7
+
+Id=sshd.service
+Names=ssh.service sshd.service
+LoadState=loaded
+ActiveState=active
+
+Id=swap.img.swap
+Names=swap.img.swap
+LoadState=loaded
+ActiveState=active
+
+Id=crio.service
+Names=crio.service
+LoadState=not-found
+ActiveState=inactive
+"""
+
+
+@pytest.fixture
+def systemd(monkeypatch):
+    """(what systemctl was asked, what it answers): none of it outlives the test."""
+    asked, answers = [], {"show": SHOWN, "is-enabled": "disabled\n"}
+
+    def run(argv, seconds=5, limit=1048576):
+        asked.append(argv)
+        if isinstance(answers[argv[1]], Exception):
+            raise answers[argv[1]]
+        return answers[argv[1]]
+
+    monkeypatch.setattr(unit.command, "run", run)
+    monkeypatch.setattr(unit, "_told", {})
+    monkeypatch.setattr(unit, "_states", {})
+    return asked, answers
+
+
+QUESTIONS = ((["kubelet.service"], ("Id", "ActiveState"), True), (("ssh.service", "crio.service"), ("Id", "LoadState"), True),
+             (("*.swap", "swap.target"), ("Id",), False))
+
+
+def test_what_several_ask_systemd_is_asked_once(systemd):
+    asked, _answers = systemd
+    unit.learn(unit.ask(QUESTIONS))
+    assert [argv[1] for argv in asked] == ["show", "is-enabled"] and asked[1][2:] == ["kubelet.service"]
+    assert asked[0][4] == "ActiveState,Id,LoadState,Names" and asked[0][5:] == ["*.swap", "crio.service", "kubelet.service", "ssh.service", "swap.target"]
+    del asked[:]
+    assert unit.show(*QUESTIONS[0][:2]) == {"kubelet.service": {"Id": ["kubelet.service"], "ActiveState": ["active"]}}
+    assert list(unit.show(*QUESTIONS[1][:2])) == ["sshd.service", "crio.service"] and list(unit.show(*QUESTIONS[2][:2])) == ["swap.img.swap"]
+    assert unit.enabled("kubelet.service") == "disabled" and not asked
+    unit.show(["kubelet.service"], ("Id",))
+    unit.enabled("crio.service")
+    assert len(asked) == 2  # another question is put
+
+
+def test_without_states_there_is_still_what_systemd_shows(systemd):
+    asked, answers = systemd
+    answers["is-enabled"] = command.CommandError("systemctl did not end within 5 s")
+    unit.learn(unit.ask(QUESTIONS))
+    del asked[:]
+    unit.show(*QUESTIONS[0][:2])
+    with pytest.raises(command.CommandError):
+        unit.enabled("kubelet.service")
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("said", ["", "enabled\nmasked\n"])
+def test_states_that_cannot_be_told_apart_are_asked_one_by_one(systemd, said):
+    asked, answers = systemd
+    answers["is-enabled"] = said
+    unit.learn(unit.ask(QUESTIONS))
+    answers["is-enabled"] = "static\n"
+    assert unit.enabled("kubelet.service") == "static" and len(asked) == 3
+
+
+class Asking(Fake):
+    """One that asks systemd what the collector limits asks."""
+
+    __slots__ = ()
+
+    def module(self):
+        return limits
+
+
+def _shows(context):
+    return sorted(unit._told), len(unit.show(*limits.question()[:2]))
+
+
+def test_those_that_ask_systemd_wait_for_one_answer(systemd):
+    found = _run(Asking("a", _shows, asks=True), Asking("b", _shows, asks=True), Fake("c", lambda context: 3))
+    names, properties, _files = limits.question()
+    assert found["a"]["data"] == found["b"]["data"] == ([(tuple(names), tuple(properties))], 3) and found["c"]["data"] == 3
+    assert set(found) == {"a", "b", "c"}  # what they asked is no evidence of its own
+
+
+def test_one_alone_asks_for_itself(systemd):
+    assert _run(Asking("a", _shows, asks=True))["a"]["data"] == ([], 4)
+
+
+@pytest.mark.parametrize("answer", [command.CommandError("no answer"), "hangs"])
+def test_where_systemd_does_not_answer_each_asks_for_itself_and_nobody_else_waits(systemd, monkeypatch, answer):
+    _asked, answers = systemd
+    answers["show"] = answer
+    if answer == "hangs":
+        monkeypatch.setattr(unit, "ask", lambda *given: time.sleep(6000))
+    begin = time.monotonic()
+    found = _run(Asking("a", lambda context: (sorted(unit._told), 1), asks=True), Asking("b", lambda context: 2, asks=True), Fake("c", lambda context: 3))
+    assert [found[name]["data"] for name in "abc"] == [([], 1), 2, 3] and time.monotonic() - begin < 100
+    assert answer != "hangs" or list(found)[0] == "c"  # in the order in which they ended
+
+
+def test_one_whose_module_is_broken_costs_only_itself(systemd):
+    class Broken(Asking):
+        __slots__ = ()
+
+        def module(self):
+            raise SyntaxError("broken")
+
+    found = _run(Broken("a", lambda context: 1, asks=True), Asking("b", lambda context: 2, asks=True))
+    assert found["b"]["data"] == 2
+
+
+def test_what_one_asks_is_what_it_shows():
+    for collector in spec.COLLECTORS:
+        if collector.asks:
+            names, properties, files = collector.module().question()
+            assert names and "Id" in properties and isinstance(files, bool)
+
+
+def test_needs_are_chosen_too():
+    assert [one.name for one in spec.chosen(["etcd"])] == ["instances", "etcd"]
+    assert [one.name for one in spec.chosen()] == [one.name for one in spec.COLLECTORS if one.tier == spec.CORE]
+    assert set(spec.BY_NAME) >= {need for one in spec.COLLECTORS for need in one.needs}
+
+
+@pytest.mark.parametrize("value", [
+    None, True, 1, -1.5, 1e300, "a\"\\\n\x7fü\U0001f600", [], {}, {"a": [1, {"b": ()}], "c": {}}, [[], [None, False]],
+])
+def test_json_line(value):
+    line = jsonline.dumps(value)
+    assert json.loads(line) == json.loads(json.dumps(value))
+    assert line.isascii() and "\n" not in line
+
+
+@pytest.mark.parametrize("text", ['{"a": [1, -2.5e3, true, null, "\\u00fc\\n"]}', " 7\n", '"x"', "[]", "NaN", "-Infinity", "12345678901234567890",
+                                  '{"a":1,"a":2}'])
+def test_json_is_read_as_json_reads_it(text):
+    assert repr(jsonline.loads(text)) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize("text", ["", " ", "{", '{"a" 1}', "[1,]", "1 2", "[] x", "nul", '"\x00"', "{'a': 1}", "\ufeff{}", "01"])
+def test_what_is_no_json_is_refused(text):
+    with pytest.raises(ValueError):
+        json.loads(text)
+    with pytest.raises(ValueError):
+        jsonline.loads(text)
+
+
+def test_json_line_has_no_numbers_that_json_has_not():
+    assert jsonline.dumps([float("nan"), float("inf")]) == "[null,null]"
+
+
+def test_the_document_is_bounded(monkeypatch):
+    monkeypatch.setattr(runner, "MAX_DOCUMENT", 3000)
+    monkeypatch.setattr(runner, "gather", lambda params: {"collectors": {
+        "a": {"data": "x" * 5000, "status": "ok"}, "b": {"data": "y", "status": "ok"}}})
+    found = json.loads(runner.collect({}))["collectors"]
+    assert found["a"] == {"data": None, "status": "error", "truncated": True, "error": "the document would be larger than 3000 bytes"}
+    assert found["b"]["data"] == "y"
+
+
+def test_the_document_of_this_machine():
+    document = runner.gather({"timeout": 20, "collectors": ["system", "installer"]})
+    assert set(document["collectors"]) == set(spec.BY_NAME)
+    assert document["collectors"]["system"]["status"] == "ok" and document["collectors"]["kubelet"]["status"] == "not_asked"
+
+
+def test_the_ordinary_module_ships_every_collector():
+    """Where it is not a program on standard input, Ansible packs what the module imports, and collectors are imported by name."""
+    shipped = {module.__name__.rpartition(".")[2] for module in node_evidence_info.SHIPPED}
+    assert set(spec.BY_NAME) <= shipped
+
+
+@pytest.mark.parametrize("way", [-3.15e7, 3.15e7])
+def test_a_clock_that_is_set_meanwhile_moves_no_limit(monkeypatch, way):
+    """Neither does what answers look late, nor is what hangs waited for until the year is over."""
+    true, calls = time.time, []
+
+    def stepped():
+        calls.append(1)
+        return true() + way * len(calls)
+
+    monkeypatch.setattr(time, "time", stepped)
+    assert command.run(["echo", "x"], 120) == "x\n"
+    begin = time.monotonic()
+    with pytest.raises(command.CommandError, match="did not end"):
+        command.run(["sleep", "6000"], 0.3)
+    assert _run(Fake("slow", _hang, timeout=0.3))["slow"]["status"] == "timeout"
+    assert time.monotonic() - begin < 100

@@ -1,0 +1,125 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files as evidence: hostile folders, foreign roots, certificates without their keys."""
+
+import hashlib
+import os
+import time
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import manifests
+from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.registry import Absent, Context
+
+
+def _collect(folder):
+    context = Context({}, [], {"kubelet": {"static_pod_path": str(folder)}})
+    return context, manifests.collect(context)
+
+
+def test_a_hostile_folder_costs_no_time_and_loses_no_entry(tmp_path):
+    (tmp_path / "good.yaml").write_text("token: abc\r\nx: 1\r\n")
+    (tmp_path / "good.yaml.bak").write_text("{}")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "nul").write_bytes(b"a\0b")
+    (tmp_path / "large").write_bytes(b"x" * (files.MAX_TEXT + 1))
+    (tmp_path / ".hidden").write_text("")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "link").symlink_to("good.yaml")
+    (tmp_path / "null").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "fifo")
+    os.mkfifo(tmp_path / "behind")
+    (tmp_path / "to-fifo").symlink_to("behind")
+    with open(os.fsencode(tmp_path) + b"/b\xe4d", "wb") as file:
+        file.write(b"a: 1\n")
+    begin = time.monotonic()
+    context, found = _collect(tmp_path)
+    assert time.monotonic() - begin < 60  # a pipe would never end
+    by = {one["name"]: one for one in found["files"]}
+    assert found["ignored"] == [".hidden"] and context.truncated is True and found["is_mount"] is False
+    assert by["good.yaml"]["text"] == "token: ***\r\nx: 1\r\n" and by["good.yaml"]["masked"] == [[7, 10]]
+    assert by["good.yaml"]["sha256"] == hashlib.sha256(b"token: abc\r\nx: 1\r\n").hexdigest()
+    assert by["binary"]["binary"] and by["nul"]["binary"] and by["binary"]["text"] is None
+    assert by["large"]["truncated"] and by["large"]["text"] is None and len(by["large"]["sha256"]) == 64
+    assert by["folder"]["kind"] == "directory" and by["fifo"]["kind"] == "other" and by["to-fifo"]["kind"] == "symlink"
+    assert by["fifo"]["text"] is None and by["to-fifo"]["text"] is None and by["null"]["text"] is None
+    assert "symbolic links" in by["loop"]["error"] and by["dangling"]["error"] == "missing" and by["dangling"]["link"] == "nowhere"
+    assert by["link"]["link"] == "good.yaml" and by["link"]["text"].startswith("token: ***")
+    assert by["b\\xe4d"]["text"] == "a: 1\n"
+
+
+def test_text_is_bounded_over_all_files(tmp_path):
+    for number in range(6):
+        (tmp_path / f"{number}.yaml").write_bytes(b"x" * 500_000)
+    context, found = _collect(tmp_path)
+    assert context.truncated and [one["text"] is None for one in found["files"]] == [False] * 4 + [True] * 2
+
+
+def test_no_folder(tmp_path):
+    for folder in (None, tmp_path / "nowhere"):
+        with pytest.raises(Absent):
+            manifests.collect(Context({}, [], {"kubelet": {"static_pod_path": folder and str(folder)}}))
+    with pytest.raises(Absent):
+        manifests.collect(Context({}, [], {"kubelet": None}))
+
+
+def test_a_static_pod_path_may_be_one_file(tmp_path):
+    (tmp_path / "pod.yaml").write_text("kind: Pod\n")
+    assert [one["name"] for one in _collect(tmp_path / "pod.yaml")[1]["files"]] == ["pod.yaml"]
+
+
+def test_a_link_in_a_container_stays_in_it(tmp_path):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "etc" / "k").mkdir(parents=True)
+    outside.write_text("of the host")
+    (root / "etc" / "real").write_text("inside")
+    (root / "etc" / "k" / "absolute").symlink_to("/etc/real")
+    (root / "etc" / "k" / "relative").symlink_to("../../../../../etc/real")
+    (root / "etc" / "k" / "escape").symlink_to(str(outside))
+    (root / "etc" / "dir").symlink_to("k")
+    (root / "etc" / "loop").symlink_to("/etc/loop")
+    before = len(os.listdir("/proc/self/fd"))
+    for path in ("/etc/k/absolute", "/etc/k/relative", "/etc/dir/absolute", "/etc/../etc/./real"):
+        assert files.read(path, root=str(root)) == b"inside"
+        assert files.record(path, root=str(root))["text"] == "inside"
+    assert files.record("/etc/k/escape", root=str(root))["error"] == "missing"
+    assert "symbolic links" in files.record("/etc/loop", root=str(root))["error"]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_changed_file_has_the_hash_of_what_was_read(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("x")
+    assert files.record(str(path))["size"] == 1
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("junk -----BEGIN CERTIFICATE-----\nQU\nJD\n-----END CERTIFICATE----- junk", "-----BEGIN CERTIFICATE-----\nQU\nJD\n-----END CERTIFICATE-----\n"),
+    ("-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n", None), ("-----BEGIN CERTIFICATE-----\nQU", None),
+    ("-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n-----END CERTIFICATE-----\n", None), ("", None),
+])
+def test_only_certificates(text, expected):
+    assert files.certificates(text) == expected
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root")
+def test_without_root(tmp_path):
+    path = tmp_path / "secret.yaml"
+    path.write_text("a: 1\n")
+    path.chmod(0)
+    for folder in [tmp_path, *tmp_path.parents][:-2]:
+        folder.chmod(0o755)
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setuid(65534)
+        os.write(writer, str(files.record(str(path))["error"]).encode())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert os.read(reader, 100) == b"denied"
+    os.close(reader)
+    os.close(writer)

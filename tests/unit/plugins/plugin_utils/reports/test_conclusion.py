@@ -1,0 +1,267 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No report comforts without reason: healthy, no problems, what was left out, missing answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import sources as evidence_sources
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine as judge
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import node_hosts
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import UNPROVEN, ClusterRow, Coverage, Finding, HostRow, Lack, Missing, NotJudged, Proof, Result, Verdict
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import html, conclusion as said, text, phrases as words
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import json_report as report_json
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run, Symptom
+from tests.unit.plugins.plugin_utils.faults.test_recorded import CASES, FOLDER
+
+KEY = "0123456789abcdef"
+CLEAN = Result(
+    (ClusterRow(KEY, "v1.36.3", ("m1", "w1")),),
+    tuple(HostRow(host, host, KEY, "worker", "ok", judged=97) for host in ("m1", "w1")),
+    (Verdict("KM101", KEY, "clear"),),
+    (NotJudged("KM404", None, "tier"),),
+    faults=97,
+    coverage=(Coverage(KEY, 2, 2),),
+)
+
+
+def run(mode="observe", **more):
+    return Run("r", "2026-11-21T09:00:00Z", "2026-11-21T09:00:09Z", mode, "/r", "0.1.0", **more)
+
+
+def about(result, run_data=None):
+    return said.about_hosts(result.hosts, result.findings, result, run_data or run())
+
+
+def faces(result, run_data=None):
+    run_data = run_data or run()
+    return text.render(result, run_data, 500), html.render(result, run_data)
+
+
+def test_a_clean_audit_says_so_in_every_face():
+    sentence = said.conclusion(CLEAN, run())
+    assert sentence == "No problems found: 97 faults judged on 2 hosts." and about(CLEAN) == {
+        said.HEALTHY: ["m1", "w1"]
+    }
+    assert (
+        all(sentence in face for face in faces(CLEAN))
+        and report_json.render(CLEAN, run())["conclusion"] == sentence
+    )
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        {
+            "verdicts": (
+                Verdict("KM101", KEY, "unknown", missing=(Missing("m1", "etcd", "error"),)),
+            )
+        },
+        {"not_judged": (NotJudged("KM101", KEY, "tier"),)},
+        {"not_judged": (NotJudged("KM101", None, "slice"),)},
+        {"not_judged": (NotJudged("KM101", KEY, "limit"),)},
+        {"coverage": (Coverage(KEY, 3, 2, (("w2", node_hosts.NO_HOST),)),)},
+        {"coverage": (Coverage(KEY, None, 2),)},
+        {"hosts": (replace(CLEAN.hosts[0], judged=96), CLEAN.hosts[1])},
+        {
+            "hosts": (
+                CLEAN.hosts[0],
+                HostRow("w1", None, KEY, "unknown", "unreachable", "timed out"),
+            )
+        },
+        {"hosts": ()},
+    ],
+)
+def test_what_is_not_known_takes_the_claim_away(spoiled):
+    result = replace(CLEAN, **spoiled)
+    sentence = said.conclusion(result, run())
+    assert sentence and "No problems found" not in sentence
+    assert all(
+        "No problems found" not in face and sentence in face.replace("&#39;", "'")
+        for face in faces(result)
+    )
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"faults": frozenset(["KM101"])}, {"symptom": Symptom("s", "S", ("KM101",))}]
+)
+def test_a_part_of_the_catalogue_makes_nobody_healthy(chosen):
+    assert said.conclusion(CLEAN, run(**chosen)) == "" and said.HEALTHY not in about(
+        CLEAN, run(**chosen)
+    )
+    assert all(
+        "healthy" not in face and "No problems" not in face for face in faces(CLEAN, run(**chosen))
+    )
+
+
+def test_findings_for_information_are_no_problem_and_others_are():
+    told = replace(CLEAN, findings=(Finding("KM410", "info", KEY, "w1", None, "s"),))
+    assert said.conclusion(told, run()).startswith("No problems found") and about(told) == {
+        said.HEALTHY: ["m1"]
+    }
+    assert (
+        said.conclusion(
+            replace(told, findings=(Finding("KM410", "warning", KEY, "w1", None, "s"),)), run()
+        )
+        == ""
+    )
+
+
+def test_a_critical_finding_of_the_whole_cluster_leaves_no_host_healthy():
+    """As that the cluster accepts no writes: its API says it, and no host is at fault."""
+    result = replace(
+        CLEAN,
+        findings=(
+            Finding(
+                "KM199",
+                "critical",
+                KEY,
+                None,
+                None,
+                "s",
+                evidence=(Proof("api", "m1", object="Lease"),),
+            ),
+        ),
+    )
+    assert list(about(result)) == ["no finding (97 of 97 faults judged)"]
+    assert said.HEALTHY in about(
+        replace(result, findings=(replace(result.findings[0], severity="warning"),))
+    )
+
+
+def test_hosts_that_were_judged_less_are_told_how_much():
+    result = replace(CLEAN, hosts=(CLEAN.hosts[0], replace(CLEAN.hosts[1], judged=36)))
+    assert about(result) == {said.HEALTHY: ["m1"], "no finding (36 of 97 faults judged)": ["w1"]}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_recorded_cluster_is_healthy_by_one_fault(case):
+    chosen = frozenset(["KM101"])
+    result = judge.judge(evidence_sources.stream([str(FOLDER / case / "evidence")]), chosen)
+    assert said.HEALTHY not in about(result, run("replay", faults=chosen)) and not said.conclusion(
+        result, run("replay", faults=chosen)
+    )
+
+
+@pytest.mark.parametrize("key", [None, UNPROVEN])
+def test_a_host_of_no_proven_cluster_is_not_healthy(key):
+    hosts = tuple(replace(row, cluster=key) for row in CLEAN.hosts)
+    result = replace(CLEAN, hosts=hosts, coverage=())
+    assert said.HEALTHY not in about(result)
+    assert "No problems found" not in said.conclusion(result, run())
+
+
+def test_the_line_of_what_was_audited():
+    one = Coverage(KEY, 6, 3, (("w1", node_hosts.NO_HOST), ("w2", "limit"), ("w3", "group")))
+    line = said.covered(one, run())
+    assert line.startswith(
+        "Nodes in the API: 6; audited: 3; not in this inventory: w1; not asked (--limit): w2; "
+    ) and line.endswith(": w3")
+    assert "inventory: w1" not in said.covered(one, run("replay")) and "w1" in said.covered(
+        one, run("replay")
+    )
+    assert said.covered(replace(one, cluster=None, left=()), run()) == ""
+    document = report_json.render(replace(CLEAN, coverage=(one,)), run(outside=(("lb1", "group"),)))
+    assert document["coverage"][0]["left"][1] == {"name": "w2", "reason": "limit"} and document[
+        "outside"
+    ] == [{"host": "lb1", "reason": "group"}]
+
+
+def test_an_error_shows_its_text_and_the_way_out_once_for_each_host_and_collector():
+    lacks = (
+        Lack(KEY, "w1", "kubelet", "error", "no systemd"),
+        Lack(KEY, "w2", "kubelet", "error", "no systemd"),
+        Lack(KEY, "m1", "etcd", "denied", "EACCES"),
+        Lack(KEY, "m1", "nodes", "timeout", ""),
+        Lack(KEY, "m1", "x", "absent", ""),
+    )
+    lines = said.reasons(lacks)
+    assert len(lines) == 3 and sum("no systemd" in line for line in lines) == 1
+    assert all(
+        said.WAYS_OUT[status] in line
+        for status, line in zip(("denied", "error", "timeout"), lines, strict=True)
+    )
+    result = replace(
+        CLEAN,
+        lacks=lacks,
+        verdicts=(Verdict("KM101", KEY, "unknown", missing=(Missing("w1", "kubelet", "error"),)),),
+    )
+    shown, page = faces(result)
+    assert shown.index("UNKNOWN") < shown.index("no systemd") and "no systemd" in page
+    document = report_json.render(result, run())["lacks"]
+    assert [(one["host"], one["reason"], bool(one["way_out"])) for one in document][:2] == [
+        ("w1", "no systemd", True),
+        ("w2", "no systemd", True),
+    ]
+
+
+def test_judging_keeps_what_collectors_said(world):
+    world.documents["w1"]["collectors"]["kubelet"] = {
+        "status": "error",
+        "error": "it is\non fire" + "e" * 1000,
+        "data": None,
+    }
+    world.documents["w1"]["collectors"]["swap"] = {"status": "denied", "error": None, "data": None}
+    world.api["collectors"]["nodes"] = {
+        "status": "timeout",
+        "error": "30 s were not enough",
+        "data": None,
+    }
+    found = {(one.host, one.collector): one for one in world.judge().lacks}
+    assert (
+        found["w1", "kubelet"].reason.startswith("it is on fire")
+        and len(found["w1", "kubelet"].reason) <= 300
+    )
+    assert (found["m1", "nodes"].status, found["m1", "nodes"].reason) == (
+        "timeout",
+        "30 s were not enough",
+    )
+    assert said.reasons([found["w1", "swap"]])
+    world.api.update(status="error", reason="connection refused", collectors={})
+    assert any(one.reason == "connection refused" for one in world.judge().lacks)
+
+
+def test_what_no_host_of_the_run_is_reads_as_that():
+    assert words.lacking([Missing("w1", "inventory", "absent")]) == "w1 (no host of this run)"
+    assert "absent" not in words.lacking([Missing(words.CONTROL_PLANE, "inventory", "absent")])
+
+
+def test_advice_carries_a_risk_only_where_a_step_does_it():
+    one = Finding(
+        "KM312",
+        "warning",
+        KEY,
+        "w1",
+        None,
+        "s",
+        remedy="drain the node and reset its state",
+        risk=0,
+    )
+    step = Step("01-x", "w1", "KM312", "reset", 3, "t", cluster=KEY)
+    assert (
+        said.by_hand(one, ()) == "manual"
+        and said.by_hand(one, (step,)) == "risk 3"
+        and said.by_hand(one, (replace(step, host="w2"),)) == "manual"
+    )
+    result = replace(CLEAN, findings=(one,))
+    plans = (Step("01-y", "w1", "KM312", "none", 0, "t", cluster=KEY, blocked_by="why"),)
+    assert all(
+        "risk 0" not in face for data in (run(), run(plan=plans)) for face in faces(result, data)
+    )
+    assert "(manual)" in faces(result)[1]
+
+
+def test_a_plan_that_only_needs_another_playbook_says_so():
+    step = Step("01-x", "w1", "KM101", "edit", 2, "t", cluster=KEY, allowed=True)
+    for mode in ("observe", "replay"):
+        state, why = words.state_of(step, None, mode)
+        assert state == "not done" and "kubemend.remediation.remediate" in why
+    assert (
+        words.state_of(step, None, "repair")[0] == "to do"
+        and words.state_of(step, None, "plan")[0] == "will be done"
+    )

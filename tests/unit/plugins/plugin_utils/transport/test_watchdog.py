@@ -1,0 +1,89 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The limit around one question to one host."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import watchdog
+
+
+def test_a_hung_child_is_ended() -> None:
+    begin = time.monotonic()
+    child: list[subprocess.Popen[bytes]] = []
+    with pytest.raises(watchdog.TooLate):
+        with watchdog.watch(2):
+            child.append(subprocess.Popen(["sleep", "6000"]))
+            child[0].wait()
+    assert time.monotonic() - begin < 100
+    child[0].wait(timeout=100)  # it was killed
+
+
+def test_a_child_from_before_is_not_ours_to_end() -> None:
+    other = subprocess.Popen(["sleep", "6000"])
+    try:
+        with pytest.raises(watchdog.TooLate):
+            with watchdog.watch(0.3):
+                time.sleep(600)
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_memory() -> None:
+    with pytest.raises(watchdog.TooLarge):
+        with watchdog.watch(600, memory=64 * 1024 * 1024):
+            held = []
+            while True:
+                held.append(bytearray(8 * 1024 * 1024))
+                time.sleep(0.01)
+
+
+def test_nothing_is_left_behind() -> None:
+    former = signal.getsignal(signal.SIGALRM)
+    with watchdog.watch(600):
+        assert signal.getitimer(signal.ITIMER_REAL)[1] == watchdog.TICK
+    assert signal.getsignal(signal.SIGALRM) is former and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_the_tasks_own_timeout_still_counts() -> None:
+    class Task(Exception):
+        pass
+
+    def over(number: int, frame: object) -> None:
+        raise Task
+
+    former = signal.signal(signal.SIGALRM, over)
+    try:
+        with pytest.raises(Task):
+            signal.alarm(1)
+            with watchdog.watch(600):
+                time.sleep(600)
+        signal.alarm(3000)
+        with watchdog.watch(20):
+            pass
+        assert 2500 < signal.alarm(0) <= 3000
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
+
+
+def test_outside_the_main_thread_it_only_runs_the_block() -> None:
+    seen: list[int] = []
+
+    def work() -> None:
+        with watchdog.watch(1):
+            seen.append(1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [1]
